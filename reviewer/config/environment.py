@@ -1,0 +1,122 @@
+"""Reading the environment: every variable that the product knows, with its default and its check.
+
+The README's table of variables is made from what is read here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+from environs import Env
+
+PROJECT = Path(__file__).resolve().parents[2]
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The settings that a deployment chooses."""
+
+    debug: bool
+    demo: bool
+    demo_password: str
+    secret_key: str
+    host: str
+    port: int
+    allowed_hosts: tuple[str, ...]
+    trusted_origins: tuple[str, ...]
+    secure_cookies: bool
+    database_url: str
+    redis_url: str
+    home: Path
+    agents: tuple[str, ...]
+    model: str
+    time_zone: str
+    log_level: str
+    worker_concurrency: int
+    step_deadline: int
+
+
+def read_environment() -> Environment:
+    """Read and check the environment; raise ``ImproperlyConfigured`` with one clear line."""
+    env = Env()
+    host = env.str("HOST", "127.0.0.1")
+    demo = env.bool("COUNTERSIGN_DEMO", False)
+    debug = env.bool("COUNTERSIGN_DEBUG", False)
+    _refuse_open_doors(host=host, demo=demo, debug=debug)
+    secret_key = env.str("COUNTERSIGN_SECRET_KEY", "")
+    if not secret_key:
+        raise ImproperlyConfigured("COUNTERSIGN_SECRET_KEY is not set. Set it to at least 50 random characters.")
+    agents = env.str("COUNTERSIGN_AGENTS", "")
+    return Environment(
+        debug=debug,
+        demo=demo,
+        demo_password=env.str("COUNTERSIGN_DEMO_PASSWORD", "countersign"),
+        secret_key=secret_key,
+        host=host,
+        port=env.int("PORT", 8000),
+        allowed_hosts=tuple(env.list("COUNTERSIGN_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])),
+        trusted_origins=tuple(env.list("COUNTERSIGN_TRUSTED_ORIGINS", [])),
+        secure_cookies=env.bool("COUNTERSIGN_SECURE_COOKIES", not _is_loopback(host)),
+        database_url=_required(env, "DATABASE_URL"),
+        redis_url=_required(env, "REDIS_URL"),
+        home=Path(env.str("COUNTERSIGN_HOME", str(PROJECT / ".countersign"))),
+        agents=tuple(path for path in agents.split(os.pathsep) if path),
+        model=env.str("COUNTERSIGN_MODEL", ""),
+        time_zone=env.str("COUNTERSIGN_TIME_ZONE", "UTC"),
+        log_level=env.str("COUNTERSIGN_LOG_LEVEL", "INFO"),
+        worker_concurrency=env.int("COUNTERSIGN_WORKERS", 4),
+        step_deadline=env.int("COUNTERSIGN_STEP_DEADLINE", 900),
+    )
+
+
+def database(url: str, *, pool: dict[str, int] | bool) -> dict[str, object]:
+    """Return Django's description of the PostgreSQL database at ``url``; socket folders go in ``?host=``."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"postgres", "postgresql"}:
+        raise ImproperlyConfigured("DATABASE_URL must start with postgresql://; no other database is supported.")
+    options: dict[str, object] = dict(parse_qsl(parts.query))
+    host = options.pop("host", None) or unquote(parts.hostname or "")
+    if pool:
+        options["pool"] = pool
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": host,
+        "PORT": str(parts.port or ""),
+        "OPTIONS": options,
+        "CONN_MAX_AGE": 0,
+        "CONN_HEALTH_CHECKS": False,
+    }
+
+
+def _required(env: Env, name: str) -> str:
+    value = env.str(name, "")
+    if not value:
+        raise ImproperlyConfigured(f"{name} is not set. Use `make run`, which starts one, or name your own.")
+    return value
+
+
+def _refuse_open_doors(*, host: str, demo: bool, debug: bool) -> None:
+    if _is_loopback(host):
+        return
+    if demo:
+        raise ImproperlyConfigured(f"Demo mode has known passwords, so it only runs on a loopback HOST, not {host}.")
+    if debug:
+        raise ImproperlyConfigured(f"Debug mode shows internals, so it only runs on a loopback HOST, not {host}.")
+
+
+def _is_loopback(host: str) -> bool:
+    if host in LOOPBACK_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
