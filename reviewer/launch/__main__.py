@@ -6,16 +6,15 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 from reviewer.launch.errors import LaunchError
 from reviewer.launch.services import embedded_services
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m reviewer.launch", description="Start Countersign, or its servers.")
+    parser = argparse.ArgumentParser(prog="python -m reviewer.launch", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    services = commands.add_parser("services", help="start PostgreSQL and Valkey, print their addresses, wait")
+    services = commands.add_parser("services", help="start PostgreSQL and Valkey, print where, wait")
     services.add_argument("--home", type=Path, required=True, help="the folder that keeps the data")
     options = parser.parse_args(arguments)
     try:
@@ -29,11 +28,8 @@ def serve(home: Path) -> int:
     """Print one NAME=value line for each variable, then stay until SIGTERM or Ctrl-C."""
     asked_to_stop = threading.Event()
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        asked_to_stop.set()
-
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+        signal.signal(number, lambda *_: asked_to_stop.set())
     with embedded_services(home) as env:
         for name, value in env.items():
             print(f"{name}={value}", flush=True)

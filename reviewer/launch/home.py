@@ -36,7 +36,7 @@ class Home:
         return (self.logs / f"{name}.log").open("ab")
 
     def write_private(self, name: str, text: str) -> Path:
-        """Write a file that only the owner can read, never for a moment readable by others, never half written."""
+        """Write a file that is at no moment readable by others or half written."""
         target = self.path / name
         draft = self.path / f".{name}.{os.getpid()}"
         draft.unlink(missing_ok=True)
@@ -68,12 +68,12 @@ class Home:
 
 def open_home(path: Path) -> Home:
     """Make the folder if it is missing; an existing one keeps the permissions it has."""
-    path = Path(os.path.abspath(path.expanduser()))
+    path = path.expanduser().absolute()
     try:
         if not path.exists():
             path.mkdir(parents=True, mode=PRIVATE_FOLDER)
         (path / "logs").mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-        os.listdir(path)
+        next(path.iterdir())
     except OSError as error:
         raise LaunchError(f"COUNTERSIGN_HOME {path} cannot be used: {error.strerror}.") from None
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):

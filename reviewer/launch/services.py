@@ -49,7 +49,7 @@ class Services:
 def running_services(
     home: Home, *, postgres: bool = True, valkey: bool = True, durable: bool = True, keep: bool = True
 ) -> Iterator[Services]:
-    """Start the asked servers of `home`, which the caller holds, and stop them at the end. Raises LaunchError."""
+    """Start the asked servers of `home`, whose lock the caller holds; stop them at the end. Raises LaunchError."""
     if not (postgres or valkey):
         yield Services(postgres=None, valkey=None)
         return
@@ -58,7 +58,7 @@ def running_services(
         # A copied home may point to the same data; its own lock would not keep it out.
         stack.enter_context(held(places.data / "lock", what=f"The data of COUNTERSIGN_HOME {home.path}"))
         if not keep:
-            stack.callback(discard, places)
+            stack.callback(discard, home, places)
         passwords = _passwords(home)
         yield Services(
             postgres=_postgres(stack, home, places, passwords, durable=durable) if postgres else None,
