@@ -1,0 +1,1 @@
+"""Pages, fragments and the socket: fetch from ``queries``, call one verb, render. No rules live here."""

@@ -1,0 +1,69 @@
+"""The pages for what went wrong: 403, 404, 409 and 500, each with one way on."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Say that this person may not do that."""
+    return _page(
+        request,
+        403,
+        "lock",
+        _("You may not do this"),
+        str(exception) or _("Your account may see this page, but not do what you asked."),
+    )
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:  # noqa: ARG001
+    """Say that there is nothing here for this person; what they may not see looks the same."""
+    return _page(
+        request,
+        404,
+        "search",
+        _("Nothing here for you"),
+        _("There is no such page, or it belongs to a queue that you are not in."),
+    )
+
+
+def conflict(request: HttpRequest, text: str) -> HttpResponse:
+    """Say that things moved on since the page was drawn."""
+    return _page(request, 409, "git-branch", _("This has moved on"), text)
+
+
+def broken(request: HttpRequest) -> HttpResponse:
+    """Say that the fault is ours, and that nothing was saved: a change commits whole or not at all."""
+    return _page(
+        request,
+        500,
+        "octagon-alert",
+        _("Something broke here"),
+        _("Nothing of what you sent was saved. Try once more; if it breaks again, tell your administrator."),
+    )
+
+
+def no_token(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001
+    """Say that the form was too old to trust."""
+    return _page(
+        request,
+        403,
+        "shield-check",
+        _("This form is too old"),
+        _("You signed in again since it was drawn, or cookies are off. Go back, reload and send it again."),
+    )
+
+
+def _page(request: HttpRequest, code: int, icon: str, title: str, text: str) -> HttpResponse:
+    context = {
+        "code": code,
+        "icon": icon,
+        "title": title,
+        "text": text,
+        "url": reverse("inbox"),
+        "label": _("Go to the inbox"),
+    }
+    return render(request, "errors/page.html", context, status=code)

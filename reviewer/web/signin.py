@@ -1,0 +1,23 @@
+"""The sign-in page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.views import LoginView
+
+DEMO_ACCOUNTS = ("reviewer", "reviewer2", "lead", "admin", "auditor", "developer")
+
+
+class SignIn(LoginView):
+    """Sign in with name and password; axes counts the tries."""
+
+    template_name = "accounts/login.html"
+    redirect_authenticated_user = True
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Add the demo's accounts where there is a demo."""
+        context = super().get_context_data(**kwargs)
+        context["demo_accounts"] = DEMO_ACCOUNTS if settings.COUNTERSIGN_DEMO else ()
+        return context
