@@ -53,6 +53,11 @@ def same(left: object, right: object) -> bool:
     return encode(left) == encode(right)
 
 
+def storable(text: str) -> str:
+    """Return ``text`` as a text column can hold it: NUL and lone surrogates written out as escapes."""
+    return text.replace("\x00", "\\u0000").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def to_json(value: object) -> Json:
     """Return ``value`` as plain JSON data, tagging whatever JSON cannot hold."""
     return _plain(value, depth=0)

@@ -9,10 +9,12 @@ import ipaddress
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
 
 PROJECT = Path(__file__).resolve().parents[2]
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
@@ -77,24 +79,33 @@ def read_environment() -> Environment:
 
 def database(url: str, *, pool: dict[str, int] | bool) -> dict[str, object]:
     """Return Django's description of the PostgreSQL database at ``url``; socket folders go in ``?host=``."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"postgres", "postgresql"}:
+    if urlsplit(url).scheme not in {"postgres", "postgresql"}:
         raise ImproperlyConfigured("DATABASE_URL must start with postgresql://; no other database is supported.")
-    options: dict[str, object] = dict(parse_qsl(parts.query))
-    host = options.pop("host", None) or unquote(parts.hostname or "")
+    try:
+        options: dict[str, object] = dict(conninfo_to_dict(url))
+    except ProgrammingError as problem:
+        raise ImproperlyConfigured(f"DATABASE_URL cannot be read: {problem}") from problem
+    named = {key: str(options.pop(key, "")) for key in ("dbname", "user", "password", "host", "port")}
     if pool:
         options["pool"] = pool
     return {
         "ENGINE": "django.db.backends.postgresql",
-        "NAME": unquote(parts.path.lstrip("/")),
-        "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
-        "HOST": host,
-        "PORT": str(parts.port or ""),
+        "NAME": named["dbname"],
+        "USER": named["user"],
+        "PASSWORD": named["password"],
+        "HOST": named["host"],
+        "PORT": named["port"],
         "OPTIONS": options,
         "CONN_MAX_AGE": 0,
         "CONN_HEALTH_CHECKS": False,
     }
+
+
+def broker_url(redis_url: str) -> str:
+    """Return the broker's form of a Redis address: kombu names a socket and its database differently."""
+    if not redis_url.startswith("unix://"):
+        return redis_url
+    return redis_url.replace("unix://", "redis+socket://", 1).replace("?db=", "?virtual_host=")
 
 
 def _required(env: Env, name: str) -> str:

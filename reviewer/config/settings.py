@@ -8,7 +8,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
 
-from reviewer.config.environment import PROJECT, database, read_environment
+from reviewer.config.environment import PROJECT, broker_url, database, read_environment
 from reviewer.config.logs import logging_config
 
 ENV = read_environment()
@@ -162,7 +162,7 @@ STORAGES = {
     },
 }
 
-CELERY_BROKER_URL = ENV.redis_url.replace("unix://", "redis+socket://")
+CELERY_BROKER_URL = broker_url(ENV.redis_url)
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
 CELERY_TASK_IGNORE_RESULT = True

@@ -1,0 +1,83 @@
+"""Who may see, claim, decide, lead, start and audit: the one place that says so.
+
+Reads everywhere go through ``reviewer.queries``, which uses the ``Q`` conditions given here; verbs use
+the yes-or-no functions. Nothing is cached, so a change of membership holds from the next request on.
+"""
+
+from __future__ import annotations
+
+from django.db.models import Q
+
+from reviewer.accounts.models import Role, User
+
+SEES_EVERYTHING = frozenset({Role.ADMIN, Role.AUDITOR})
+
+
+def sees_all_queues(user: User) -> bool:
+    """Say whether queue membership does not limit what this person sees."""
+    return user.role in SEES_EVERYTHING
+
+
+def visible_queues(user: User) -> Q:
+    """Return the condition on ``Queue`` for the queues this person may see."""
+    return Q() if sees_all_queues(user) else Q(memberships__user=user)
+
+
+def visible_tasks(user: User) -> Q:
+    """Return the condition on ``ReviewTask`` for the tasks this person may see.
+
+    Members see their queues' tasks; whoever started a run sees its tasks but can never decide them; a person
+    who decided a task keeps seeing it.
+    """
+    if sees_all_queues(user):
+        return Q()
+    return (
+        Q(queue__in=user.queues.all())
+        | Q(assigned_to=user)
+        | Q(run__requested_by=user.reference)
+        | Q(decisions__person=user)
+    )
+
+
+def visible_runs(user: User) -> Q:
+    """Return the condition on ``Run`` for the runs this person may see."""
+    if sees_all_queues(user):
+        return Q()
+    return Q(requested_by=user.reference) | Q(tasks__queue__in=user.queues.all())
+
+
+def is_member(user: User, queue_id: int) -> bool:
+    """Say whether this person belongs to the queue: only members decide."""
+    return user.role != Role.AUDITOR and user.memberships.filter(queue_id=queue_id).exists()
+
+
+def leads_queue(user: User, queue_id: int) -> bool:
+    """Say whether this person may assign, move and change the queue."""
+    return user.role == Role.ADMIN or user.memberships.filter(queue_id=queue_id, leads=True).exists()
+
+
+def can_lead(user: User) -> bool:
+    """Say whether this person leads anything, and so sees the lead's pages."""
+    return user.role in {Role.ADMIN, Role.LEAD} or user.memberships.filter(leads=True).exists()
+
+
+def can_create_queues(user: User) -> bool:
+    """Say whether this person may create queues and policies."""
+    return user.role in {Role.ADMIN, Role.LEAD}
+
+
+def can_start_runs(user: User) -> bool:
+    """Say whether this person may start runs."""
+    return user.role in {Role.DEVELOPER, Role.LEAD, Role.ADMIN}
+
+
+def can_steer_run(user: User, *, requested_by: str) -> bool:
+    """Say whether this person may retry, settle or cancel the run, given that they see it."""
+    return user.role in {Role.ADMIN, Role.LEAD} or (
+        requested_by == user.reference and user.role == Role.DEVELOPER
+    )
+
+
+def can_audit(user: User) -> bool:
+    """Say whether this person may read the whole trail."""
+    return user.role in {Role.ADMIN, Role.AUDITOR}

@@ -1,0 +1,178 @@
+"""Decide: the one way to decide a task, for pages, API and tests alike.
+
+Reads: lock, guard, change, record, publish. The decision, its evidence and the pause's new state commit
+together. What a decision is bound to is its digest: another digest is refused, and the new card shown.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils.translation import gettext as _
+
+from agents_runtime import runs
+from agents_runtime.canonical import Json, decode, encode, storable
+from agents_runtime.canonical import digest as digest_of
+from agents_runtime.errors import Problem
+from agents_runtime.models import Pause
+from reviewer import claims, live, queries
+from reviewer.accounts.models import User
+from reviewer.audit.record import record
+from reviewer.audit.subjects import of_task
+from reviewer.cards.validate import validate
+from reviewer.errors import Conflict, Invalid
+from reviewer.models import Decision, Outcome, ReviewTask, TaskStatus, Verdict
+
+NAMED_VERDICTS = {Verdict.APPROVE, Verdict.EDIT, Verdict.REJECT, Verdict.RESPOND}
+MAX_COMMENT = 4_000
+
+
+def decide(
+    task_id: UUID,
+    *,
+    by: User,
+    answer: Json,
+    digest: str,
+    claim_version: int | None = None,
+    reason_code: str = "",
+    comment: str = "",
+    via: str = "web",
+) -> Decision:
+    """Record this person's decision on exactly the card with ``digest``, and answer the pause once complete.
+
+    Raises ``NotFound`` for a task they may not see, ``NotAllowed`` for one they may not decide, ``Conflict``
+    (decided, closed, stale, taken) with who and when, ``Invalid`` with JSON pointers into ``answer``.
+    A refusal because things moved on is itself recorded.
+    """
+    try:
+        return _decide(
+            task_id,
+            by=by,
+            answer=answer,
+            digest=digest,
+            claim_version=claim_version,
+            reason_code=reason_code,
+            comment=comment,
+            via=via,
+        )
+    except Conflict as conflict:
+        _record_conflict(conflict, by=by, via=via)
+        raise
+
+
+@transaction.atomic
+def _decide(
+    task_id: UUID,
+    *,
+    by: User,
+    answer: Json,
+    digest: str,
+    claim_version: int | None,
+    reason_code: str,
+    comment: str,
+    via: str,
+) -> Decision:
+    pause = runs.lock_pause(queries.get_task(by, task_id).pause_id)
+    task = claims.lock(task_id, by=by)
+    claims.guard_may_decide(task, by=by)
+    claims.guard_open(task)
+    _guard_digest(task, digest)
+    claims.guard_not_taken(task, by=by)
+    _guard_claim_version(task, by=by, claim_version=claim_version)
+    _guard_answer(task, answer, comment=comment)
+
+    claims.hold(task, by=by)
+    decision = Decision.objects.create(
+        task=task,
+        person=by,
+        person_name=by.display_name,
+        verdict=verdict_of(answer),
+        answer=encode(answer),
+        digest=task.digest,
+        reason_code=reason_code,
+        comment=storable(comment),
+        via=via,
+    )
+    _conclude(task, decision)
+    record(
+        "decision.made",
+        actor=by,
+        subject=of_task(
+            task,
+            outcome=decision.verdict,
+            digest=task.digest,
+            answer_digest=digest_of(answer),
+            answer=decision.answer,
+            reason_code=reason_code,
+            comment=decision.comment,
+            via=via,
+        ),
+    )
+    _answer_when_complete(pause)
+    live.task_changed(task)
+    live.run_changed(task.run_id)
+    return decision
+
+
+def verdict_of(answer: Json) -> Verdict:
+    """Return what an answer means: one of the four named decisions, or any other answer."""
+    named = answer.get("type") if isinstance(answer, dict) else None
+    return Verdict(named) if isinstance(named, str) and named in NAMED_VERDICTS else Verdict.ANSWER
+
+
+def _guard_digest(task: ReviewTask, digest: str) -> None:
+    if digest != task.digest:
+        raise Conflict(
+            _("This card has changed since you opened it. Look at it again before you decide."), code="stale", task=task
+        )
+
+
+def _guard_claim_version(task: ReviewTask, *, by: User, claim_version: int | None) -> None:
+    if claim_version is None or claim_version == task.claim_version:
+        return
+    holder = task.claimed_by.display_name if task.claimed_by and task.claimed_by_id != by.pk else ""
+    raise Conflict(
+        _("Your claim has run out, and the task was claimed again since."),
+        code="stale",
+        who=holder,
+        when=task.claimed_until,
+        task=task,
+    )
+
+
+def _guard_answer(task: ReviewTask, answer: Json, *, comment: str) -> None:
+    if len(comment) > MAX_COMMENT:
+        message = _("Enter %(limit)s characters or fewer.") % {"limit": f"{MAX_COMMENT:,}"}
+        raise Invalid(message, (Problem("/comment", message),))
+    problems = validate(answer, task.schema)
+    if problems:
+        raise Invalid(_("The answer does not fit what the agent asked for."), tuple(problems))
+
+
+def _conclude(task: ReviewTask, decision: Decision) -> None:
+    """Make one person's decision the outcome: every task asks for one decision today."""
+    Outcome.objects.create(
+        task=task, round=decision.round, verdict=decision.verdict, answer=decision.answer, decided_by=decision
+    )
+    task.status = TaskStatus.DECIDED
+    task.closed_at = Now()
+    task.version += 1
+    task.save()
+    task.refresh_from_db(fields=["closed_at"])
+
+
+def _answer_when_complete(pause: Pause) -> None:
+    """Answer the pause once every one of its tasks has an outcome, in the order of their positions."""
+    tasks = list(pause.tasks.order_by("position").values_list("outcome__answer", flat=True))
+    if None in tasks:
+        return
+    runs.answer(pause, [decode(text) for text in tasks])
+
+
+@transaction.atomic
+def _record_conflict(conflict: Conflict, *, by: User, via: str) -> None:
+    if conflict.task is None:
+        return
+    record("decision.refused", actor=by, subject=of_task(conflict.task, outcome=conflict.code, via=via))

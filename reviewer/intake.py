@@ -1,0 +1,190 @@
+"""The desk: what the agents' side tells becomes review tasks, audit events and live hints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.utils.timezone import now
+
+from agents_runtime.canonical import digest, encode, storable
+from agents_runtime.desk import OpenedPause, Progress, ReviewRequest
+from agents_runtime.models import Pause, Run, ToolExecution
+from agents_runtime.states import PauseStatus
+from reviewer import live
+from reviewer.accounts.models import User
+from reviewer.audit.record import record
+from reviewer.audit.subjects import of_execution, of_pause, of_run, of_task
+from reviewer.cards.titles import title
+from reviewer.models import ReviewTask, TaskStatus
+from reviewer.routing import Route, route
+
+CLOSES_TASKS = {
+    PauseStatus.SUPERSEDED: TaskStatus.SUPERSEDED,
+    PauseStatus.WITHDRAWN: TaskStatus.WITHDRAWN,
+    PauseStatus.EXPIRED: TaskStatus.EXPIRED,
+}
+
+
+class Desk:
+    """Implements ``agents_runtime.desk.Desk``; see there for when each method is called."""
+
+    def run_started(self, run: Run) -> None:
+        """Record the start with the person behind it."""
+        record("run.started", actor=person_of(run.requested_by), subject=of_run(run, input_digest=digest(run.input)))
+        live.run_changed(run.pk)
+
+    def run_progressed(self, run: Run, progress: Progress) -> None:
+        """Pass text on, and hint that the timeline grew."""
+        if progress.tokens:
+            live.run_produced(run.pk, progress.tokens)
+        if progress.steps:
+            live.run_changed(run.pk)
+
+    def run_paused(self, run: Run, opened: Sequence[OpenedPause]) -> None:
+        """Open one task for each request."""
+        for item in opened:
+            record("run.paused", subject=of_pause(item.pause, kind=item.pause.kind))
+            for request in item.requests:
+                open_task(item.pause, request)
+        live.run_changed(run.pk)
+
+    def pause_closed(self, pause: Pause) -> None:
+        """Record what became of the pause and bring its tasks into line."""
+        record(f"pause.{pause.status}", subject=of_pause(pause, outcome=pause.status, error=pause.error[:500]))
+        _refresh_tasks(pause)
+
+    def delivery_started(self, pause: Pause) -> None:
+        """Record that the answer can no longer be changed."""
+        record("answer.delivering", subject=of_pause(pause, answers_digest=digest(pause.answer_list)))
+        _refresh_tasks(pause)
+
+    def tool_started(self, execution: ToolExecution) -> None:
+        """Record that a gated tool is about to run, and under which grant."""
+        record("tool.started", subject=of_execution(execution, grant=execution.grant))
+        live.run_changed(execution.run_id)
+
+    def tool_finished(self, execution: ToolExecution) -> None:
+        """Record how the attempt ended."""
+        record(
+            f"tool.{execution.status}",
+            subject=of_execution(execution, outcome=execution.status, error=execution.error[:500]),
+        )
+        live.run_changed(execution.run_id)
+
+    def tool_refused(self, run: Run, tool: str, reason: str) -> None:
+        """Record that the gate stopped a call."""
+        record("tool.refused", subject=of_run(run, outcome="refused", tool=tool, reason=reason))
+        live.run_changed(run.pk)
+
+    def run_in_doubt(self, run: Run, executions: Sequence[ToolExecution]) -> None:
+        """Record which attempts nobody knows the end of."""
+        for execution in executions:
+            record("run.in_doubt", subject=of_execution(execution, outcome="in_doubt"))
+        live.run_changed(run.pk)
+        _refresh_run_tasks(run)
+
+    def run_resumed(self, run: Run) -> None:
+        """Record that the run works again."""
+        record("run.resumed", subject=of_run(run))
+        live.run_changed(run.pk)
+
+    def run_finished(self, run: Run) -> None:
+        """Record the end, with a digest of the output."""
+        record("run.finished", subject=of_run(run, outcome="finished", output_digest=digest(run.output)))
+        live.run_changed(run.pk)
+
+    def run_failed(self, run: Run) -> None:
+        """Record why the run stopped."""
+        record("run.failed", subject=of_run(run, outcome="failed", error=run.error[:500]))
+        live.run_changed(run.pk)
+        _refresh_run_tasks(run)
+
+    def run_cancelled(self, run: Run) -> None:
+        """Record the cancellation; who asked for it is recorded by whoever called for it."""
+        record("run.cancelled", subject=of_run(run, outcome="cancelled"))
+        live.run_changed(run.pk)
+
+
+def open_task(pause: Pause, request: ReviewRequest) -> ReviewTask:
+    """Open the task for one request: route it, fix what its card shows, link it to the one it follows."""
+    agent = pause.run.agent.name
+    where = route(agent=agent, tool=request.tool)
+    previous = _previous_task(pause, request.position)
+    task = ReviewTask.objects.create(
+        pause=pause,
+        run=pause.run,
+        position=request.position,
+        queue=previous.queue if previous else where.queue,
+        kind=request.kind,
+        title=storable(title(request.title_template or None, request.tool, request.arguments)),
+        agent=agent,
+        tool=storable(request.tool),
+        tool_call_id=storable(request.tool_call_id),
+        action=encode(request.arguments),
+        response_schema=encode(request.response_schema),
+        args_schema=encode(request.args_schema),
+        description=storable(request.description),
+        said=storable(request.said),
+        risk=where.risk,
+        policy=where.policy,
+        policy_label=where.label,
+        digest=card_digest(request, where),
+        due_at=where.due_at,
+        previous=previous,
+        refusal=encode([{"pointer": item.pointer, "message": item.message} for item in request.refusal]),
+        refused_answer=encode(request.refused_answer),
+        assigned_to=previous.assigned_to if previous else None,
+    )
+    record("task.opened", subject=of_task(task, digest=task.digest, policy=task.policy_label, risk=task.risk))
+    live.task_changed(task)
+    return task
+
+
+def card_digest(request: ReviewRequest, where: Route) -> str:
+    """Return the digest that a decision is bound to: what will happen, what may be answered, under which policy."""
+    return digest(
+        {
+            "tool": request.tool,
+            "action": request.arguments,
+            "schema": request.response_schema,
+            "description": request.description,
+            "policy": where.label,
+        }
+    )
+
+
+def person_of(reference: str) -> User | None:
+    """Return the person behind an opaque reference of the agents' side, or None."""
+    kind, _, key = reference.partition(":")
+    return User.objects.filter(pk=key).first() if kind == "user" and key.isdigit() else None
+
+
+def _previous_task(pause: Pause, position: int) -> ReviewTask | None:
+    if pause.previous_id is None:
+        return None
+    return ReviewTask.objects.filter(pause_id=pause.previous_id, position=position).first()
+
+
+def _refresh_tasks(pause: Pause) -> None:
+    """Raise the version of the pause's tasks, and close them where the pause ended before any delivery."""
+    closing = CLOSES_TASKS.get(PauseStatus(pause.status))
+    for task in pause.tasks.select_for_update().order_by("position"):
+        if closing and (task.is_open or pause.delivery_started_at is None):
+            _close(task, closing)
+        task.version += 1
+        task.save()
+        live.task_changed(task)
+
+
+def _close(task: ReviewTask, status: TaskStatus) -> None:
+    task.status = status
+    task.closed_at = task.closed_at or now()
+    task.claimed_by = task.claimed_until = None
+    record(f"task.{status}", subject=of_task(task, outcome=status))
+
+
+def _refresh_run_tasks(run: Run) -> None:
+    for task in ReviewTask.objects.select_for_update().filter(run=run).order_by("pk"):
+        task.version += 1
+        task.save(update_fields=["version"])
+        live.task_changed(task)

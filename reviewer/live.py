@@ -1,0 +1,78 @@
+"""The only caller of the channel layer: hints that something changed, sent after commit.
+
+A hint names a thing and its version, never its content; whoever gets one reads the database with their own
+rights. A lost hint loses nothing: pages catch up when they connect. So a layer that fails is logged, not raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import structlog
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.db import transaction
+
+from reviewer.models import ReviewTask
+
+log = structlog.get_logger(__name__)
+
+
+def queue_group(queue_id: int) -> str:
+    """Return the group of everyone who may see a queue."""
+    return f"queue.{queue_id}"
+
+
+def run_group(run_id: UUID | str) -> str:
+    """Return the group of everyone who watches a run."""
+    return f"run.{run_id}"
+
+
+def user_group(user_id: int) -> str:
+    """Return the group of one person's open pages."""
+    return f"user.{user_id}"
+
+
+def task_changed(task: ReviewTask, *, left_queue: int | None = None) -> None:
+    """Tell the task's queue, its holder's pages and its run's page; ``left_queue`` where it was moved from one."""
+    hint = {"type": "task.hint", "task": str(task.pk), "version": task.version, "queue": task.queue_id}
+    groups = {queue_group(task.queue_id), run_group(task.run_id)}
+    if left_queue is not None:
+        groups.add(queue_group(left_queue))
+    if task.assigned_to_id is not None:
+        groups.add(user_group(task.assigned_to_id))
+    _after_commit(sorted(groups), hint)
+
+
+def run_changed(run_id: UUID) -> None:
+    """Tell the pages that watch the run."""
+    _after_commit([run_group(run_id)], {"type": "run.hint", "run": str(run_id)})
+
+
+def run_produced(run_id: UUID, tokens: Sequence[tuple[str, str]]) -> None:
+    """Pass new text of a run on to the pages that watch it; not tied to any transaction."""
+    _send(run_group(run_id), {"type": "run.tokens", "run": str(run_id), "tokens": [list(pair) for pair in tokens]})
+
+
+def person_changed(user_id: int) -> None:
+    """Tell a person's pages that their rights changed: they check again at once."""
+    _after_commit([user_group(user_id)], {"type": "user.hint"})
+
+
+def _after_commit(groups: Sequence[str], message: Mapping[str, Any]) -> None:
+    transaction.on_commit(lambda: _send_all(groups, message), robust=True)
+
+
+def _send_all(groups: Sequence[str], message: Mapping[str, Any]) -> None:
+    for group in groups:
+        _send(group, message)
+
+
+def _send(group: str, message: Mapping[str, Any]) -> None:
+    layer = get_channel_layer()
+    try:
+        async_to_sync(layer.group_send)(group, dict(message))
+    except Exception as problem:  # whatever the layer's transport raises: a hint may be lost
+        log.warning("hint_lost", group=group, problem=repr(problem))

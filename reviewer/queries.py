@@ -1,0 +1,234 @@
+"""Every read of the humans' side, with the permission inside: what is not visible does not exist.
+
+Pages, fragments, API and sockets all read through these functions, so no door can show more than another.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Count, F, Min, Q, QuerySet
+from django.db.models.functions import Now
+from django.utils.timezone import localdate
+from django.utils.translation import gettext as _
+
+from agents_runtime.models import AgentSpec, RegistrationProblem, Run
+from reviewer.accounts import permissions
+from reviewer.accounts.models import User
+from reviewer.errors import NotAllowed, NotFound
+from reviewer.models import AuditEvent, Policy, Queue, ReviewTask, TaskStatus
+
+
+URGENT_FIRST = (F("due_at").asc(nulls_last=True), "created_at", "pause__place", "position", "pk")
+
+
+@dataclass(frozen=True)
+class QueueCount:
+    """A queue with what waits in it, as the rail shows it."""
+
+    queue: Queue
+    waiting: int
+    oldest: dt.datetime | None
+
+
+@dataclass(frozen=True)
+class WorkCounts:
+    """A person's own numbers for the rail."""
+
+    waiting: int
+    oldest: dt.datetime | None
+    claimed: int
+    decided_today: int
+
+
+@dataclass(frozen=True)
+class InboxFilter:
+    """What part of the inbox to show."""
+
+    scope: str = "waiting"  # waiting | claimed | decided
+    queue: str = ""
+    text: str = ""
+    risk: str = ""
+
+
+@dataclass(frozen=True)
+class AuditFilter:
+    """What part of the trail to show; empty fields do not filter."""
+
+    person: int | None = None
+    agent: str = ""
+    tool: str = ""
+    queue: int | None = None
+    outcome: str = ""
+    type: str = ""
+    since: dt.datetime | None = None
+    until: dt.datetime | None = None
+    run: UUID | None = None
+    task: UUID | None = None
+
+
+# Tasks
+
+
+def visible_tasks(user: User) -> QuerySet[ReviewTask]:
+    """Return the tasks this person may see, each once."""
+    return ReviewTask.objects.filter(
+        pk__in=ReviewTask.objects.filter(permissions.visible_tasks(user)).values("pk")
+    ).select_related("queue", "run", "run__agent", "pause", "policy", "claimed_by", "assigned_to")
+
+
+def get_task(user: User, task_id: UUID) -> ReviewTask:
+    """Return one task, or raise ``NotFound``."""
+    task = visible_tasks(user).filter(pk=task_id).first()
+    if task is None:
+        raise NotFound(_("There is no such task."))
+    return task
+
+
+def inbox(user: User, wanted: InboxFilter) -> QuerySet[ReviewTask]:
+    """Return the tasks of one view of the inbox, most urgent first; decided ones newest first."""
+    tasks = visible_tasks(user)
+    if wanted.queue:
+        tasks = tasks.filter(queue__slug=wanted.queue)
+    if wanted.risk:
+        tasks = tasks.filter(risk=wanted.risk)
+    if wanted.text:
+        tasks = tasks.filter(_matches(wanted.text))
+    if wanted.scope == "decided":
+        return tasks.filter(decisions__person=user).order_by("-closed_at", "pk")
+    if wanted.scope == "claimed":
+        return tasks.filter(status=TaskStatus.OPEN, claimed_by=user, claimed_until__gt=Now()).order_by(*URGENT_FIRST)
+    return (
+        tasks.filter(status=TaskStatus.OPEN)
+        .filter(_in_own_queues(user) | Q(assigned_to=user))
+        .order_by(*URGENT_FIRST)
+    )
+
+
+def _matches(text: str) -> Q:
+    return (
+        Q(title__icontains=text)
+        | Q(tool__icontains=text)
+        | Q(agent__icontains=text)
+        | Q(run__id__startswith=text.removeprefix("r-"))
+    )
+
+
+def _in_own_queues(user: User) -> Q:
+    return Q() if permissions.sees_all_queues(user) else Q(queue__in=user.queues.all())
+
+
+def queue_counts(user: User) -> Sequence[QueueCount]:
+    """Return the queues this person may see with what waits in each."""
+    waiting = Q(tasks__status=TaskStatus.OPEN)
+    queues = Queue.objects.filter(pk__in=visible_queues(user).values("pk")).annotate(
+        waiting=Count("tasks", filter=waiting), oldest=Min("tasks__created_at", filter=waiting)
+    )
+    return [QueueCount(queue=queue, waiting=queue.waiting, oldest=queue.oldest) for queue in queues]
+
+
+def work_counts(user: User) -> WorkCounts:
+    """Return this person's own numbers."""
+    waiting = inbox(user, InboxFilter()).order_by().aggregate(count=Count("pk"), oldest=Min("created_at"))
+    return WorkCounts(
+        waiting=waiting["count"],
+        oldest=waiting["oldest"],
+        claimed=ReviewTask.objects.held_by(user).count(),
+        decided_today=user.decisions.filter(decided_at__date=localdate()).count(),
+    )
+
+
+# Queues
+
+
+def visible_queues(user: User) -> QuerySet[Queue]:
+    """Return the queues this person may see."""
+    return Queue.objects.filter(permissions.visible_queues(user)).distinct()
+
+
+def get_queue(user: User, slug: str) -> Queue:
+    """Return one queue, or raise ``NotFound``."""
+    queue = visible_queues(user).filter(slug=slug).first()
+    if queue is None:
+        raise NotFound(_("There is no such queue."))
+    return queue
+
+
+def policies(user: User) -> QuerySet[Policy]:
+    """Return the policies that send something to a queue this person may see."""
+    return Policy.objects.filter(queue__in=visible_queues(user)).select_related("queue")
+
+
+# Runs and agents
+
+
+def visible_runs(user: User) -> QuerySet[Run]:
+    """Return the runs this person may see, newest first."""
+    visible = Run.objects.filter(permissions.visible_runs(user)).values("pk")
+    return Run.objects.filter(pk__in=visible).select_related("agent").order_by("-created_at")
+
+
+def get_run(user: User, run_id: UUID) -> Run:
+    """Return one run, or raise ``NotFound``."""
+    run = visible_runs(user).filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(_("There is no such run."))
+    return run
+
+
+def agents(user: User) -> QuerySet[AgentSpec]:
+    """Return the agents; everyone who is signed in may know which there are."""
+    return AgentSpec.objects.all()
+
+
+def get_agent(user: User, name: str) -> AgentSpec:
+    """Return one agent, or raise ``NotFound``."""
+    agent = agents(user).filter(name=name).first()
+    if agent is None:
+        raise NotFound(_("There is no such agent."))
+    return agent
+
+
+def registration_problems(user: User) -> QuerySet[RegistrationProblem]:
+    """Return what could not be registered."""
+    return RegistrationProblem.objects.all()
+
+
+# The trail
+
+
+def audit_events(user: User, wanted: AuditFilter) -> QuerySet[AuditEvent]:
+    """Return the trail, newest first; ``NotAllowed`` for anyone but admins and auditors."""
+    if not permissions.can_audit(user):
+        raise NotAllowed(_("Only administrators and auditors can read the audit trail."))
+    exact = {
+        "actor_id": wanted.person,
+        "agent": wanted.agent,
+        "tool": wanted.tool,
+        "queue_id": wanted.queue,
+        "outcome": wanted.outcome,
+        "type": wanted.type,
+        "run_id": wanted.run,
+        "task_id": wanted.task,
+        "at__gte": wanted.since,
+        "at__lt": wanted.until,
+    }
+    filters = {name: value for name, value in exact.items() if value not in (None, "")}
+    return AuditEvent.objects.filter(**filters).select_related("actor").order_by("-pk")
+
+
+def get_audit_event(user: User, event_id: int) -> AuditEvent:
+    """Return one event, or raise ``NotFound``."""
+    event = audit_events(user, AuditFilter()).filter(pk=event_id).first()
+    if event is None:
+        raise NotFound(_("There is no such event."))
+    return event
+
+
+def run_events(user: User, run: Run) -> QuerySet[AuditEvent]:
+    """Return the events of a run that this person may see, oldest first, for its timeline."""
+    get_run(user, run.pk)
+    return AuditEvent.objects.filter(run_id=run.pk).select_related("actor").order_by("pk")

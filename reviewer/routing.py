@@ -1,0 +1,54 @@
+"""Where a request goes: the most specific policy that matches its agent and tool."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from reviewer.clock import database_now
+from reviewer.models import Policy, Queue
+from reviewer.models.queues import Risk
+
+DEFAULT_LABEL = "default v1"
+
+
+@dataclass(frozen=True)
+class Route:
+    """A queue, how risky the request is, under which policy, and until when it should be decided."""
+
+    queue: Queue
+    risk: str
+    policy: Policy | None
+    label: str
+    due_at: dt.datetime | None
+
+
+def route(*, agent: str, tool: str) -> Route:
+    """Return the route of a request; whatever no policy matches goes to the default queue at medium risk."""
+    policy = _matching_policy(agent=agent, tool=tool)
+    if policy is None:
+        return Route(queue=_default_queue(), risk=Risk.MEDIUM, policy=None, label=DEFAULT_LABEL, due_at=None)
+    return Route(
+        queue=policy.queue, risk=policy.risk, policy=policy, label=policy.label, due_at=_due(policy.minutes_to_decide)
+    )
+
+
+def _matching_policy(*, agent: str, tool: str) -> Policy | None:
+    matching = Policy.objects.select_related("queue").filter(
+        Q(agent=agent) | Q(agent=""), Q(tool=tool) | Q(tool="")
+    )
+    # A policy for the tool says more than one for the agent; one for both says most.
+    return max(matching, key=lambda policy: (policy.tool != "", policy.agent != ""), default=None)
+
+
+def _default_queue() -> Queue:
+    queue, _ = Queue.objects.get_or_create(
+        is_default=True, defaults={"slug": "general", "name": "General", "description": "What no policy sends elsewhere"}
+    )
+    return queue
+
+
+def _due(minutes: int | None) -> dt.datetime | None:
+    return database_now() + dt.timedelta(minutes=minutes) if minutes else None
