@@ -1,30 +1,38 @@
-"""The command line: `python -m reviewer.launch services --home DIR`."""
+"""Start Countersign (`run`), or only its embedded servers (`services`)."""
 
 import argparse
+import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from reviewer.launch import terminal
 from reviewer.launch.errors import LaunchError
+from reviewer.launch.run import run
 from reviewer.launch.services import embedded_services
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m reviewer.launch", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("run", help="start everything, as the environment says, and watch over it")
     services = commands.add_parser("services", help="start PostgreSQL and Valkey, print where, wait")
     services.add_argument("--home", type=Path, required=True, help="the folder that keeps the data")
     options = parser.parse_args(arguments)
     try:
-        return serve(options.home)
+        if options.command == "services":
+            serve(options.home)
+        else:
+            run(os.environ)
     except LaunchError as error:
-        print(f"countersign: {error}", file=sys.stderr)
+        terminal.warn(str(error))
         return 1
+    return 0
 
 
-def serve(home: Path) -> int:
+def serve(home: Path) -> None:
     """Print one NAME=value line for each variable, then stay until SIGTERM or Ctrl-C."""
     asked_to_stop = threading.Event()
 
@@ -34,7 +42,6 @@ def serve(home: Path) -> int:
         for name, value in env.items():
             print(f"{name}={value}", flush=True)
         asked_to_stop.wait()
-    return 0
 
 
 if __name__ == "__main__":

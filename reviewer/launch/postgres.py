@@ -19,6 +19,7 @@ from reviewer.launch.errors import LaunchError
 from reviewer.launch.home import PRIVATE_FILE, Home
 from reviewer.launch.places import Places
 
+VERSION = "18"
 DATABASE = "countersign"
 SUPERUSER = "postgres"
 OWNER = "countersign_owner"
@@ -79,6 +80,7 @@ def start_postgres(home: Home, places: Places, passwords: Passwords, *, durable:
     _stop_leftover(data)
     if not (data / "PG_VERSION").exists():
         _initialise(home, places, passwords, data)
+    _refuse_other_version(data)
     settings = SETTINGS | {"unix_socket_directories": str(places.sockets)}
     if not durable:
         settings |= VOLATILE_SETTINGS
@@ -100,7 +102,7 @@ def start_postgres(home: Home, places: Places, passwords: Passwords, *, durable:
 
 
 def _initialise(home: Home, places: Places, passwords: Passwords, data: Path) -> None:
-    """Make the cluster: SCRAM, never trust; UTF-8 in PostgreSQL's own locale, since a machine may have no other."""
+    """Make the cluster: SCRAM, never trust; UTF-8 in PostgreSQL's own locale, which every machine has."""
     password_file = places.sockets / "initdb-password"
     password_file.unlink(missing_ok=True)
     descriptor = os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
@@ -118,6 +120,15 @@ def _initialise(home: Home, places: Places, passwords: Passwords, data: Path) ->
         password_file.unlink()
     if done != 0:
         raise LaunchError(f"The embedded PostgreSQL could not be set up; see {home.logs / 'initdb.log'}.")
+
+
+def _refuse_other_version(data: Path) -> None:
+    found = (data / "PG_VERSION").read_text().strip()
+    if found != VERSION:
+        raise LaunchError(
+            f"The data in {data} is of PostgreSQL {found} and this is PostgreSQL {VERSION}: "
+            "dump it with the old release and load it into a new COUNTERSIGN_HOME."
+        )
 
 
 def _wait_until_ready(server: Postgres, home: Home) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 LEASH = Path(__file__).with_name("leash.py")
+PROC = Path("/proc")
 KILL_GRACE_SECONDS = 5.0
 
 
@@ -49,7 +50,7 @@ def start(
     death_signal: signal.Signals = signal.SIGTERM,
     stdin: int | IO[bytes] = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
-    """Start a child in a session of its own: Ctrl-C in the terminal reaches only us, and we stop it in order."""
+    """Start a child in a session of its own: Ctrl-C in the terminal reaches only us, and we stop it."""
     return subprocess.Popen(
         leashed(command, account=account, death_signal=death_signal),
         env=dict(env),
@@ -111,7 +112,7 @@ def stop_stranger(pid: int, number: signal.Signals, *, grace: float, program: st
 
 def program_of(pid: int) -> str | None:
     """The program's name, or None when there is no such living process: a pid is soon given to another."""
-    if sys.platform.startswith("linux"):
+    if (PROC / "self" / "stat").exists():
         return _program_from_proc(pid)
     command = ["/bin/ps", "-o", "stat=,comm=", "-p", str(pid)]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -124,7 +125,7 @@ def program_of(pid: int) -> str | None:
 def _program_from_proc(pid: int) -> str | None:
     """Slim images have no ps."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        text = (PROC / str(pid) / "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
     # "pid (name) state ...": the name itself may hold blanks and brackets.

@@ -49,7 +49,7 @@ class Services:
 def running_services(
     home: Home, *, postgres: bool = True, valkey: bool = True, durable: bool = True, keep: bool = True
 ) -> Iterator[Services]:
-    """Start the asked servers of `home`, whose lock the caller holds; stop them at the end. Raises LaunchError."""
+    """Start the asked servers of `home`, whose lock the caller holds; stop them when the body ends."""
     if not (postgres or valkey):
         yield Services(postgres=None, valkey=None)
         return

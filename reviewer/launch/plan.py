@@ -1,0 +1,92 @@
+"""What a start runs: the chores that come first, and the table of processes that stay.
+
+A new long-running process is one more row in `process_table`.
+"""
+
+import signal
+import sys
+from dataclasses import dataclass
+from enum import Enum
+
+from reviewer.launch.options import Options
+
+
+class OnDeath(Enum):
+    """What the death of a process means for the others."""
+
+    RESTART = "restart"
+    END_ALL = "end all"
+
+
+@dataclass(frozen=True)
+class Chore:
+    """A command that runs once at each start and ends. `as_owner`: it may change the database's structure.
+
+    `is_shown`: what it prints is for the person at the terminal.
+    """
+
+    name: str
+    label: str
+    command: tuple[str, ...]
+    as_owner: bool = False
+    is_shown: bool = False
+
+
+@dataclass(frozen=True)
+class Process:
+    """A command that stays. `death_signal` is what it gets when the launcher itself is killed."""
+
+    name: str
+    command: tuple[str, ...]
+    on_death: OnDeath
+    stop_seconds: float
+    death_signal: signal.Signals = signal.SIGTERM
+
+
+def manage(*arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "manage.py", *arguments)
+
+
+def chores(options: Options, *, static_is_current: bool) -> list[Chore]:
+    """In the order they must run."""
+    table = [
+        Chore("migrate", "Database tables", manage("migrate", "--noinput"), as_owner=True),
+        Chore("setup_checkpoints", "Checkpoint tables", manage("setup_checkpoints"), as_owner=True),
+    ]
+    if not static_is_current:
+        table.append(
+            Chore("collectstatic", "Styles and scripts", manage("collectstatic", "--noinput", "--clear"))
+        )
+    if options.demo:
+        table.append(Chore("seed_demo", "Demo accounts and queues", manage("seed_demo")))
+    table.append(Chore("register_agents", "Agents", manage("register_agents"), is_shown=True))
+    return table
+
+
+def process_table(options: Options, port: int) -> list[Process]:
+    """In the order they are started; they are stopped in the opposite one."""
+    python = sys.executable
+    worker = (
+        "-m",
+        "celery",
+        "-A",
+        "reviewer.config.celery",
+        "worker",
+        "--without-gossip",
+        "--without-mingle",
+    )
+    web = (
+        "-m",
+        "daphne",
+        "-b",
+        options.host.strip("[]"),
+        "-p",
+        str(port),
+        "reviewer.config.asgi:application",
+    )
+    return [
+        # SIGQUIT is Celery's cold shutdown: with the launcher gone, so is the broker; a warm one would wait.
+        Process("worker", (python, *worker), OnDeath.RESTART, stop_seconds=10, death_signal=signal.SIGQUIT),
+        Process("scheduler", manage("scheduler"), OnDeath.RESTART, stop_seconds=5),
+        Process("web", (python, *web), OnDeath.END_ALL, stop_seconds=5),
+    ]

@@ -1,0 +1,196 @@
+"""`make run`: from nothing to a ready product, then its supervision, then its orderly end.
+
+check -> servers -> chores -> processes -> ready -> watch -> stop
+"""
+
+import contextlib
+import hashlib
+import http.client
+import secrets
+import signal
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+
+from reviewer.launch import preflight, processes, terminal
+from reviewer.launch.errors import LaunchError
+from reviewer.launch.home import Home, open_home
+from reviewer.launch.options import PROJECT, Options, read_options
+from reviewer.launch.plan import Chore, chores, process_table
+from reviewer.launch.services import Services, running_services
+from reviewer.launch.supervisor import POLL_SECONDS, Supervisor
+
+READY_SECONDS = 90.0
+CHORE_STOP_SECONDS = 5.0
+KEY_FILE = "secret_key"
+STATIC_STAMP = "static.stamp"
+
+
+class StopRequested(Exception):
+    """Somebody asked us to stop."""
+
+
+class StopRequests:
+    """Counts Ctrl-C and SIGTERM: the first asks for an orderly end, a second for a quick one."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._note)
+
+    def _note(self, *_: object) -> None:
+        self._count += 1
+
+    def raise_if_asked(self) -> None:
+        if self._count:
+            raise StopRequested
+
+    def is_urgent(self) -> bool:
+        return self._count > 1
+
+
+def run(environment: Mapping[str, str]) -> None:
+    """Run until asked to stop. Raises LaunchError when the product cannot start or go on."""
+    requests = StopRequests()
+    options = read_options(environment)
+    home = open_home(options.home)
+    with home.held():
+        preflight.check(options)
+        port = options.port or preflight.free_port(options.host)
+        try:
+            _run_held(environment, options, home, port, requests)
+        except StopRequested:
+            terminal.say("\nStopped.")
+
+
+def _run_held(
+    environment: Mapping[str, str], options: Options, home: Home, port: int, requests: StopRequests
+) -> None:
+    terminal.say("Starting Countersign")
+    with contextlib.ExitStack() as stack:
+        services = _start_services(stack, options, home)
+        env = product_env(environment, options, home, port) | services.env()
+        do_chores(options, home, env, services, requests)
+        supervisor = Supervisor(home, env=env, servers=services.processes(), report=terminal.warn)
+        stack.callback(supervisor.stop, hurry=requests.is_urgent)
+        with terminal.step("Worker, scheduler and web"):
+            supervisor.start(process_table(options, port))
+            _wait_until_ready(options, port, supervisor, requests)
+        terminal.welcome(options, port)
+        _watch(supervisor, requests)
+
+
+def _start_services(stack: contextlib.ExitStack, options: Options, home: Home) -> Services:
+    needs_postgres, needs_valkey = options.database_url is None, options.redis_url is None
+    embedded = running_services(home, postgres=needs_postgres, valkey=needs_valkey)
+    label = " and ".join(
+        name for name, needed in (("PostgreSQL", needs_postgres), ("Valkey", needs_valkey)) if needed
+    )
+    with terminal.step(label) if label else contextlib.nullcontext():
+        return stack.enter_context(embedded)
+
+
+def _watch(supervisor: Supervisor, requests: StopRequests) -> None:
+    while True:
+        requests.raise_if_asked()
+        supervisor.check()
+        time.sleep(POLL_SECONDS)
+
+
+def product_env(environment: Mapping[str, str], options: Options, home: Home, port: int) -> dict[str, str]:
+    """The environment of every process of the product; the servers' addresses are added to it."""
+    return dict(environment) | {
+        "COUNTERSIGN_DEMO": "1" if options.demo else "0",
+        "COUNTERSIGN_DEMO_PASSWORD": options.demo_password,
+        "COUNTERSIGN_HOME": str(home.path),
+        "COUNTERSIGN_SECRET_KEY": options.secret_key or _made_secret_key(home),
+        "DJANGO_SETTINGS_MODULE": "reviewer.config.settings",
+        "HOST": options.host,
+        # Without it, a checkpoint could make the process import what it names.
+        "LANGGRAPH_STRICT_MSGPACK": "true",
+        "PORT": str(port),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _made_secret_key(home: Home) -> str:
+    key = home.read(KEY_FILE)
+    if not key:
+        key = secrets.token_urlsafe(64)
+        home.write_private(KEY_FILE, key)
+    return key
+
+
+def do_chores(
+    options: Options, home: Home, env: Mapping[str, str], services: Services, requests: StopRequests
+) -> None:
+    """Bring database, static files and agents to the state of this code."""
+    fingerprint = static_fingerprint(PROJECT / "static")
+    as_owner = _owner_env(options, services)
+    for chore in chores(options, static_is_current=home.read(STATIC_STAMP) == fingerprint):
+        with terminal.step(chore.label):
+            output = _do_chore(chore, home, dict(env) | (as_owner if chore.as_owner else {}), requests)
+        if chore.is_shown:
+            for line in output:
+                terminal.say(f"    {line}")
+    home.write_private(STATIC_STAMP, fingerprint)
+
+
+def _owner_env(options: Options, services: Services) -> dict[str, str]:
+    """Every process reads DATABASE_URL; for the owner's chores, another role stands behind that name."""
+    url = services.postgres.owner_url if services.postgres else options.owner_url
+    return {"DATABASE_URL": url, "DATABASE_OWNER_URL": url} if url else {}
+
+
+def static_fingerprint(folder: Path) -> str:
+    """Changes when a file is added, removed or touched."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        found = path.stat()
+        digest.update(f"{path.relative_to(folder)}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _do_chore(chore: Chore, home: Home, env: Mapping[str, str], requests: StopRequests) -> list[str]:
+    """Run it to its end and return what it said to people, without the structured log lines."""
+    path = home.logs / f"{chore.name}.log"
+    path.unlink(missing_ok=True)
+    with home.open_log(chore.name) as log:
+        child = processes.start(chore.command, env=env, log=log, cwd=PROJECT)
+    try:
+        while child.poll() is None:
+            requests.raise_if_asked()
+            time.sleep(0.02)
+    finally:
+        processes.stop(child, signal.SIGTERM, grace=CHORE_STOP_SECONDS)
+    lines = [line.rstrip() for line in path.read_text(errors="replace").splitlines()]
+    said = [line for line in lines if line and not line.startswith("{")]
+    if child.returncode != 0:
+        reason = said[-1] if said else f"exit code {child.returncode}"
+        raise LaunchError(f"{chore.label}: {reason} (see {path})")
+    return said
+
+
+def _wait_until_ready(options: Options, port: int, supervisor: Supervisor, requests: StopRequests) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while not is_ready(options, port):
+        requests.raise_if_asked()
+        supervisor.check()
+        if time.monotonic() > deadline:
+            raise LaunchError(
+                f"Countersign was not ready within {READY_SECONDS:.0f} s; see {options.home}/logs."
+            )
+        time.sleep(POLL_SECONDS)
+
+
+def is_ready(options: Options, port: int) -> bool:
+    """Ask the product's own /readyz, under a name that it answers to."""
+    headers = {"Host": options.allowed_host} if options.allowed_host else {}
+    connection = http.client.HTTPConnection(terminal.reachable_host(options), port, timeout=5)
+    with contextlib.closing(connection):
+        try:
+            connection.request("GET", "/readyz", headers=headers)
+            return connection.getresponse().status == HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False
