@@ -39,7 +39,7 @@ def encode(value: object) -> str:
 
 
 def decode(text: str) -> Json:
-    """Return the JSON value of a canonical text; tags of values that are not JSON stay visible as mappings."""
+    """Return the JSON value of a canonical text; tags of other values stay visible as mappings."""
     return json.loads(text, object_hook=_untag_mapping)
 
 
@@ -100,7 +100,9 @@ def _plain_object(value: Any, *, depth: int) -> Json:
     if isinstance(value, (dt.datetime, dt.date, dt.time)):
         return _tagged(type(value).__name__, value=value.isoformat())
     if isinstance(value, dt.timedelta):
-        return _tagged("timedelta", seconds=value.days * 86_400 + value.seconds, microseconds=value.microseconds)
+        return _tagged(
+            "timedelta", seconds=value.days * 86_400 + value.seconds, microseconds=value.microseconds
+        )
     if isinstance(value, (Decimal, uuid.UUID, PurePath)):
         return _tagged(type(value).__name__, value=str(value))
     if isinstance(value, (set, frozenset)):
@@ -130,7 +132,7 @@ def _untag_mapping(found: dict[str, Json]) -> Json:
         return found
     pairs = found["items"]
     if all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
-        return {key: item for key, item in pairs}
+        return dict(pairs)
     return found
 
 
@@ -141,5 +143,5 @@ def _class_name(value: object) -> str:
 def _short_repr(value: object) -> str:
     try:
         return repr(value)[:MAX_REPR]
-    except Exception as problem:  # an agent's own __repr__ may do anything
+    except Exception as problem:  # noqa: BLE001  (an agent's own __repr__ may raise anything)
         return f"<{_class_name(value)}: its description raised {type(problem).__name__}>"

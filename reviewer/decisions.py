@@ -17,11 +17,10 @@ from agents_runtime.canonical import Json, decode, encode, storable
 from agents_runtime.canonical import digest as digest_of
 from agents_runtime.errors import Problem
 from agents_runtime.models import Pause
-from reviewer import claims, live, queries
+from reviewer import cards, claims, live, queries
 from reviewer.accounts.models import User
 from reviewer.audit.record import record
 from reviewer.audit.subjects import of_task
-from reviewer.cards.validate import validate
 from reviewer.errors import Conflict, Invalid
 from reviewer.models import Decision, Outcome, ReviewTask, TaskStatus, Verdict
 
@@ -125,7 +124,9 @@ def verdict_of(answer: Json) -> Verdict:
 def _guard_digest(task: ReviewTask, digest: str) -> None:
     if digest != task.digest:
         raise Conflict(
-            _("This card has changed since you opened it. Look at it again before you decide."), code="stale", task=task
+            _("This card has changed since you opened it. Look at it again before you decide."),
+            code="stale",
+            task=task,
         )
 
 
@@ -146,9 +147,10 @@ def _guard_answer(task: ReviewTask, answer: Json, *, comment: str) -> None:
     if len(comment) > MAX_COMMENT:
         message = _("Enter %(limit)s characters or fewer.") % {"limit": f"{MAX_COMMENT:,}"}
         raise Invalid(message, (Problem("/comment", message),))
-    problems = validate(answer, task.schema)
-    if problems:
-        raise Invalid(_("The answer does not fit what the agent asked for."), tuple(problems))
+    errors = cards.validate(answer, task.schema)
+    if errors:
+        problems = tuple(Problem(error.pointer, error.message) for error in errors)
+        raise Invalid(_("The answer does not fit what the agent asked for."), problems)
 
 
 def _conclude(task: ReviewTask, decision: Decision) -> None:

@@ -30,7 +30,11 @@ class Desk:
 
     def run_started(self, run: Run) -> None:
         """Record the start with the person behind it."""
-        record("run.started", actor=person_of(run.requested_by), subject=of_run(run, input_digest=digest(run.input)))
+        record(
+            "run.started",
+            actor=person_of(run.requested_by),
+            subject=of_run(run, input_digest=digest(run.input)),
+        )
         live.run_changed(run.pk)
 
     def run_progressed(self, run: Run, progress: Progress) -> None:
@@ -50,7 +54,9 @@ class Desk:
 
     def pause_closed(self, pause: Pause) -> None:
         """Record what became of the pause and bring its tasks into line."""
-        record(f"pause.{pause.status}", subject=of_pause(pause, outcome=pause.status, error=pause.error[:500]))
+        record(
+            f"pause.{pause.status}", subject=of_pause(pause, outcome=pause.status, error=pause.error[:500])
+        )
         _refresh_tasks(pause)
 
     def delivery_started(self, pause: Pause) -> None:
@@ -166,7 +172,7 @@ def _previous_task(pause: Pause, position: int) -> ReviewTask | None:
 
 
 def _refresh_tasks(pause: Pause) -> None:
-    """Raise the version of the pause's tasks, and close them where the pause ended before any delivery."""
+    """Raise the version of the pause's tasks; close them where the pause ended before any delivery."""
     closing = CLOSES_TASKS.get(PauseStatus(pause.status))
     for task in pause.tasks.select_for_update().order_by("position"):
         if closing and (task.is_open or pause.delivery_started_at is None):

@@ -1,7 +1,8 @@
 """The only caller of the channel layer: hints that something changed, sent after commit.
 
-A hint names a thing and its version, never its content; whoever gets one reads the database with their own
-rights. A lost hint loses nothing: pages catch up when they connect. So a layer that fails is logged, not raised.
+A hint names a thing and its version, never its content; whoever gets one reads the database with their
+own rights. A lost hint loses nothing: pages catch up when they connect. So a failing layer is logged, not
+raised.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def user_group(user_id: int) -> str:
 
 
 def task_changed(task: ReviewTask, *, left_queue: int | None = None) -> None:
-    """Tell the task's queue, its holder's pages and its run's page; ``left_queue`` where it was moved from one."""
+    """Tell the task's queue (and the one it left), the person it is assigned to, and its run's page."""
     hint = {"type": "task.hint", "task": str(task.pk), "version": task.version, "queue": task.queue_id}
     groups = {queue_group(task.queue_id), run_group(task.run_id)}
     if left_queue is not None:
@@ -53,7 +54,10 @@ def run_changed(run_id: UUID) -> None:
 
 def run_produced(run_id: UUID, tokens: Sequence[tuple[str, str]]) -> None:
     """Pass new text of a run on to the pages that watch it; not tied to any transaction."""
-    _send(run_group(run_id), {"type": "run.tokens", "run": str(run_id), "tokens": [list(pair) for pair in tokens]})
+    _send(
+        run_group(run_id),
+        {"type": "run.tokens", "run": str(run_id), "tokens": [list(pair) for pair in tokens]},
+    )
 
 
 def person_changed(user_id: int) -> None:
@@ -74,5 +78,5 @@ def _send(group: str, message: Mapping[str, Any]) -> None:
     layer = get_channel_layer()
     try:
         async_to_sync(layer.group_send)(group, dict(message))
-    except Exception as problem:  # whatever the layer's transport raises: a hint may be lost
+    except Exception as problem:  # noqa: BLE001  (whatever the layer's transport raises; a hint may be lost)
         log.warning("hint_lost", group=group, problem=repr(problem))

@@ -63,7 +63,9 @@ def remove_member(slug: str, *, user: User, by: User) -> None:
     queue = _led_queue(slug, by=by)
     deleted, _rows = QueueMembership.objects.filter(queue=queue, user=user).delete()
     if not deleted:
-        raise Invalid(_("%(person)s is not a member of %(queue)s.") % {"person": user.display_name, "queue": queue})
+        raise Invalid(
+            _("%(person)s is not a member of %(queue)s.") % {"person": user.display_name, "queue": queue}
+        )
     for task in queue.tasks.open().select_for_update().order_by("pk"):
         if user.pk not in {task.claimed_by_id, task.assigned_to_id}:
             continue
@@ -82,7 +84,7 @@ def remove_member(slug: str, *, user: User, by: User) -> None:
 def save_policy(
     *, name: str, agent: str, tool: str, queue_slug: str, risk: str, minutes_to_decide: int | None, by: User
 ) -> Policy:
-    """Create or change the policy of this name; a change raises its version and holds for requests from now on."""
+    """Create or change the policy of this name; a change holds for requests from now on."""
     queue = _led_queue(queue_slug, by=by)
     slug = slugify(name)[:60]
     if not slug:

@@ -21,7 +21,6 @@ from reviewer.accounts.models import User
 from reviewer.errors import NotAllowed, NotFound
 from reviewer.models import AuditEvent, Policy, Queue, ReviewTask, TaskStatus
 
-
 URGENT_FIRST = (F("due_at").asc(nulls_last=True), "created_at", "pause__place", "position", "pk")
 
 
@@ -100,7 +99,9 @@ def inbox(user: User, wanted: InboxFilter) -> QuerySet[ReviewTask]:
     if wanted.scope == "decided":
         return tasks.filter(decisions__person=user).order_by("-closed_at", "pk")
     if wanted.scope == "claimed":
-        return tasks.filter(status=TaskStatus.OPEN, claimed_by=user, claimed_until__gt=Now()).order_by(*URGENT_FIRST)
+        return tasks.filter(status=TaskStatus.OPEN, claimed_by=user, claimed_until__gt=Now()).order_by(
+            *URGENT_FIRST
+        )
     return (
         tasks.filter(status=TaskStatus.OPEN)
         .filter(_in_own_queues(user) | Q(assigned_to=user))

@@ -31,7 +31,11 @@ def route(*, agent: str, tool: str) -> Route:
     if policy is None:
         return Route(queue=_default_queue(), risk=Risk.MEDIUM, policy=None, label=DEFAULT_LABEL, due_at=None)
     return Route(
-        queue=policy.queue, risk=policy.risk, policy=policy, label=policy.label, due_at=_due(policy.minutes_to_decide)
+        queue=policy.queue,
+        risk=policy.risk,
+        policy=policy,
+        label=policy.label,
+        due_at=_due(policy.minutes_to_decide),
     )
 
 
@@ -45,7 +49,8 @@ def _matching_policy(*, agent: str, tool: str) -> Policy | None:
 
 def _default_queue() -> Queue:
     queue, _ = Queue.objects.get_or_create(
-        is_default=True, defaults={"slug": "general", "name": "General", "description": "What no policy sends elsewhere"}
+        is_default=True,
+        defaults={"slug": "general", "name": "General", "description": "What no policy sends elsewhere"},
     )
     return queue
 

@@ -74,7 +74,9 @@ def cancel(run_id: UUID, *, by: User) -> Run:
 def _guard(run_id: UUID, *, by: User) -> None:
     run = queries.get_run(by, run_id)
     if not permissions.can_steer_run(by, requested_by=run.requested_by):
-        raise NotAllowed(_("Only the developer who started this run, a lead or an administrator can do this."))
+        raise NotAllowed(
+            _("Only the developer who started this run, a lead or an administrator can do this.")
+        )
 
 
 def _publish(run: Run) -> Run:

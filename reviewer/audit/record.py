@@ -80,4 +80,3 @@ def _safe(value: Fact) -> Fact:
     if isinstance(value, int):
         return value if abs(value) <= MAX_SAFE_INTEGER else str(value)
     return storable(value)
-

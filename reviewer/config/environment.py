@@ -53,7 +53,9 @@ def read_environment() -> Environment:
     _refuse_open_doors(host=host, demo=demo, debug=debug)
     secret_key = env.str("COUNTERSIGN_SECRET_KEY", "")
     if not secret_key:
-        raise ImproperlyConfigured("COUNTERSIGN_SECRET_KEY is not set. Set it to at least 50 random characters.")
+        raise ImproperlyConfigured(
+            "COUNTERSIGN_SECRET_KEY is not set. Set it to at least 50 random characters."
+        )
     agents = env.str("COUNTERSIGN_AGENTS", "")
     return Environment(
         debug=debug,
@@ -80,7 +82,9 @@ def read_environment() -> Environment:
 def database(url: str, *, pool: dict[str, int] | bool) -> dict[str, object]:
     """Return Django's description of the PostgreSQL database at ``url``; socket folders go in ``?host=``."""
     if urlsplit(url).scheme not in {"postgres", "postgresql"}:
-        raise ImproperlyConfigured("DATABASE_URL must start with postgresql://; no other database is supported.")
+        raise ImproperlyConfigured(
+            "DATABASE_URL must start with postgresql://; no other database is supported."
+        )
     try:
         options: dict[str, object] = dict(conninfo_to_dict(url))
     except ProgrammingError as problem:
@@ -119,9 +123,13 @@ def _refuse_open_doors(*, host: str, demo: bool, debug: bool) -> None:
     if _is_loopback(host):
         return
     if demo:
-        raise ImproperlyConfigured(f"Demo mode has known passwords, so it only runs on a loopback HOST, not {host}.")
+        raise ImproperlyConfigured(
+            f"Demo mode has known passwords, so it only runs on a loopback HOST, not {host}."
+        )
     if debug:
-        raise ImproperlyConfigured(f"Debug mode shows internals, so it only runs on a loopback HOST, not {host}.")
+        raise ImproperlyConfigured(
+            f"Debug mode shows internals, so it only runs on a loopback HOST, not {host}."
+        )
 
 
 def _is_loopback(host: str) -> bool:

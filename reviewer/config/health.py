@@ -18,13 +18,13 @@ WORKER_TIMEOUT_S = 1.0
 
 
 @login_not_required
-def live(request: HttpRequest) -> HttpResponse:
+def live(_request: HttpRequest) -> HttpResponse:
     """Answer 200 while the web process lives."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 @login_not_required
-def ready(request: HttpRequest) -> JsonResponse:
+def ready(_request: HttpRequest) -> JsonResponse:
     """Answer 200 with each part's state when database, Redis and a worker answer, else 503."""
     checks: dict[str, Callable[[], bool]] = {"database": _database, "redis": _redis, "worker": _worker}
     found = {name: _passes(name, check) for name, check in checks.items()}

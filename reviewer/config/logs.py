@@ -16,7 +16,7 @@ _SHARED: list[Any] = [
 
 
 def logging_config(level: str) -> dict[str, Any]:
-    """Set up structlog and the standard library's logging at ``level``, and return the latter's description."""
+    """Set up structlog and the standard library's logging; return the latter's description."""
     structlog.configure(
         processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

@@ -15,7 +15,9 @@ ENV = read_environment()
 
 # langgraph reads this once, at import; a process without it would unpack any importable type.
 if os.environ.get("LANGGRAPH_STRICT_MSGPACK", "").lower() != "true":
-    raise ImproperlyConfigured("LANGGRAPH_STRICT_MSGPACK must be set to true in the environment of every process.")
+    raise ImproperlyConfigured(
+        "LANGGRAPH_STRICT_MSGPACK must be set to true in the environment of every process."
+    )
 
 SECRET_KEY = ENV.secret_key
 DEBUG = ENV.debug
@@ -73,7 +75,9 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "reviewer.web.context.shell",
             ],
-            "loaders": None if ENV.debug else [
+            "loaders": None
+            if ENV.debug
+            else [
                 ("django.template.loaders.cached.Loader", ["django.template.loaders.filesystem.Loader"]),
             ],
         },

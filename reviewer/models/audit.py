@@ -18,7 +18,9 @@ class AuditEvent(models.Model):
     at = models.DateTimeField(db_default=Now(), db_index=True)
     payload = models.TextField()
     actor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
-    actor_name = models.CharField(max_length=150, help_text="As it was then; the system's parts have names too.")
+    actor_name = models.CharField(
+        max_length=150, help_text="As it was then; the system's parts have names too."
+    )
     run_id = models.UUIDField(null=True, blank=True, db_index=True)
     task_id = models.UUIDField(null=True, blank=True, db_index=True)
     queue_id = models.BigIntegerField(null=True, blank=True)
@@ -34,7 +36,9 @@ class AuditEvent(models.Model):
         ]
         triggers: ClassVar = [
             pgtrigger.Protect(name="audit_is_append_only", operation=pgtrigger.Update | pgtrigger.Delete),
-            pgtrigger.Protect(name="audit_is_never_emptied", operation=pgtrigger.Truncate),
+            pgtrigger.Protect(
+                name="audit_is_never_emptied", operation=pgtrigger.Truncate, level=pgtrigger.Statement
+            ),
         ]
 
     def __str__(self) -> str:

@@ -70,7 +70,7 @@ class Policy(models.Model):
     """Which requests go to which queue, how risky they are and how long they may wait.
 
     An empty ``agent`` or ``tool`` matches every one; the most specific policy wins. Each change raises
-    ``version``, and a card's digest covers name and version, so nobody decides under a policy that has changed.
+    ``version``, and a card's digest covers name and version.
     """
 
     name = models.SlugField(max_length=60, unique=True)

@@ -97,7 +97,9 @@ class ReviewTask(models.Model):
     previous = models.OneToOneField(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="next"
     )
-    refusal = models.TextField(default="[]", help_text="Canonical {pointer, message} list of the refused answer.")
+    refusal = models.TextField(
+        default="[]", help_text="Canonical {pointer, message} list of the refused answer."
+    )
     refused_answer = models.TextField(default="null", help_text="Canonical.")
 
     assigned_to = models.ForeignKey(
@@ -124,10 +126,12 @@ class ReviewTask(models.Model):
             models.UniqueConstraint(fields=["pause", "position"], name="task_is_one_action"),
             models.CheckConstraint(condition=Q(status__in=TaskStatus.values), name="task_status_is_known"),
             models.CheckConstraint(
-                condition=Q(claimed_by__isnull=True) | Q(claimed_until__isnull=False), name="task_claim_is_a_lease"
+                condition=Q(claimed_by__isnull=True) | Q(claimed_until__isnull=False),
+                name="task_claim_is_a_lease",
             ),
             models.CheckConstraint(
-                condition=Q(status=TaskStatus.OPEN) | Q(closed_at__isnull=False), name="task_closed_has_its_time"
+                condition=Q(status=TaskStatus.OPEN) | Q(closed_at__isnull=False),
+                name="task_closed_has_its_time",
             ),
             models.CheckConstraint(condition=~Q(previous=F("id")), name="task_does_not_follow_itself"),
         ]
@@ -135,7 +139,9 @@ class ReviewTask(models.Model):
             pgtrigger.FSM(
                 name="task_status_changes",
                 field="status",
-                transitions=sorted((old, new) for old, targets in TASK_TRANSITIONS.items() for new in targets),
+                transitions=sorted(
+                    (old, new) for old, targets in TASK_TRANSITIONS.items() for new in targets
+                ),
             ),
         ]
 
