@@ -1,0 +1,67 @@
+# Countersign: the commands of a checkout. `make help` lists them.
+# Everything is installed into .venv from the hash-pinned lock files; paths may hold spaces.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench chaos format lock clean
+
+PY := .venv/bin/python
+# For commands that only read the code: settings that name no server.
+CHECK_ENV := env COUNTERSIGN_DEMO=0 COUNTERSIGN_SECURE_COOKIES=1 HOST=0.0.0.0 \
+	COUNTERSIGN_ALLOWED_HOSTS=countersign.example COUNTERSIGN_HOME=.countersign/check \
+	COUNTERSIGN_SECRET_KEY=only-for-make-check-5d1f0c7a9b3e48628f14ad07c2b6e95d83f1 \
+	DATABASE_URL=postgresql://nobody@127.0.0.1:1/none REDIS_URL=redis://127.0.0.1:1/0 \
+	DJANGO_SETTINGS_MODULE=reviewer.config.settings LANGGRAPH_STRICT_MSGPACK=true
+UV ?= uv
+# The first Python that fits installs. `make PYTHONS=/path/to/python run` names another.
+PYTHONS ?= python3.13 python3.12 python3.11 python3
+INSTALL = fits='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))'; found=; \
+	for python in $(PYTHONS); do \
+		"$$python" -c "$$fits" 2>/dev/null || continue; found=$$python; \
+		"$$python" -c 'import ensurepip, venv' 2>/dev/null && exec "$$python" reviewer/launch/install.py "$$@"; \
+	done; \
+	if [ -n "$$found" ]; then echo "countersign: $$found has no venv module; install it (Debian: apt install $$found-venv)." >&2; \
+	else echo "countersign: Python 3.11, 3.12 or 3.13 is needed, and none of $(PYTHONS) is one." >&2; fi; exit 1
+PYTEST_ARGS ?=
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+run: .venv/run.stamp ## start everything: databases, worker, scheduler, web
+	@exec $(PY) -m reviewer.launch run
+
+test: .venv/dev.stamp ## run the tests (PYTEST_ARGS="-k word" for some of them)
+	@$(PY) -m pytest $(PYTEST_ARGS)
+
+check: .venv/dev.stamp ## format, lint, types, contracts, templates, migrations, deployment
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(CHECK_ENV) $(PY) -m mypy
+	.venv/bin/lint-imports --no-logo
+	$(PY) -m djlint --lint --quiet templates
+	$(CHECK_ENV) $(PY) -W error::RuntimeWarning manage.py makemigrations --check --dry-run
+	$(CHECK_ENV) $(PY) manage.py check --deploy --fail-level WARNING
+
+bench: .venv/dev.stamp ## measure: how fast a click becomes a running tool
+	@$(PY) -m tests.bench
+
+format: .venv/dev.stamp ## bring the code into its form
+	@$(PY) -m ruff format .
+	@$(PY) -m ruff check --fix .
+
+lock: ## renew the lock files (needs uv)
+	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
+		pyproject.toml --output-file requirements.lock
+	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+		--constraint requirements.lock --group dev pyproject.toml --output-file requirements-dev.lock
+
+clean: ## remove .venv and caches; keeps .countersign, the data
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# A stamp is older than its lock file when there is something to install.
+.venv/run.stamp: requirements.lock
+	@set -- $< $@; $(INSTALL)
+
+.venv/dev.stamp: requirements-dev.lock
+	@set -- $< $@; $(INSTALL)
+	@touch .venv/run.stamp
