@@ -147,7 +147,7 @@ def open_task(pause: Pause, request: ReviewRequest) -> ReviewTask:
 
 
 def card_digest(request: ReviewRequest, where: Route) -> str:
-    """Return the digest that a decision is bound to: what will happen, what may be answered, under which policy."""
+    """Return the digest that a decision is bound to: action, schema, policy."""
     return digest(
         {
             "tool": request.tool,

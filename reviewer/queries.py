@@ -180,7 +180,7 @@ def get_run(user: User, run_id: UUID) -> Run:
     return run
 
 
-def agents(user: User) -> QuerySet[AgentSpec]:
+def agents(_user: User) -> QuerySet[AgentSpec]:
     """Return the agents; everyone who is signed in may know which there are."""
     return AgentSpec.objects.all()
 
@@ -193,7 +193,7 @@ def get_agent(user: User, name: str) -> AgentSpec:
     return agent
 
 
-def registration_problems(user: User) -> QuerySet[RegistrationProblem]:
+def registration_problems(_user: User) -> QuerySet[RegistrationProblem]:
     """Return what could not be registered."""
     return RegistrationProblem.objects.all()
 

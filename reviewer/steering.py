@@ -1,6 +1,6 @@
 """What a person does to a run as a whole: start, retry, settle, give it new input, cancel.
 
-Each verb checks the person's right, calls the runtime's front door and records who did it, in one transaction.
+Each verb checks the right, calls the runtime's front door and records who did it, in one transaction.
 """
 
 from __future__ import annotations

@@ -36,8 +36,12 @@ class AuditEvent(models.Model):
         ]
         triggers: ClassVar = [
             pgtrigger.Protect(name="audit_is_append_only", operation=pgtrigger.Update | pgtrigger.Delete),
-            pgtrigger.Protect(
-                name="audit_is_never_emptied", operation=pgtrigger.Truncate, level=pgtrigger.Statement
+            pgtrigger.Trigger(  # Protect knows no TRUNCATE, which fires once for each statement
+                name="audit_is_never_emptied",
+                operation=pgtrigger.Truncate,
+                level=pgtrigger.Statement,
+                when=pgtrigger.Before,
+                func="RAISE EXCEPTION 'The audit trail is append-only: TRUNCATE of % is refused.', TG_TABLE_NAME;",
             ),
         ]
 
