@@ -196,7 +196,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='auditevent',
-            trigger=pgtrigger.compiler.Trigger(name='audit_is_never_emptied', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot truncate rows from % table', TG_TABLE_NAME;", hash='030fe78b996c8364eabfb55bf3db8d68db26e3c9', operation='TRUNCATE', pgid='pgtrigger_audit_is_never_emptied_63e9d', table='reviewer_auditevent', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='audit_is_never_emptied', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'The audit trail is append-only: TRUNCATE of % is refused.', TG_TABLE_NAME;", hash='ce284fc1c16714ab88f8d5f10e2935fe8c8265a6', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_audit_is_never_emptied_63e9d', table='reviewer_auditevent', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='idempotentreply',

@@ -1,0 +1,24 @@
+"""What every test may use. How to use it: the fixtures' own docstrings; the people are in ``tests.cast``.
+
+The servers start here, before Django reads its settings. Tests run as the application's role, which may not
+change tables; only the making and the wiping of the test database uses stronger roles.
+"""
+
+from __future__ import annotations
+
+import os
+
+import django
+import pytest
+
+from tests.servers import servers
+
+os.environ.update(servers().environment())
+django.setup()
+
+pytest_plugins = ["tests.database", "tests.doors", "tests.processes", "tests.browsers"]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the servers when all is over."""
+    servers().stop()
