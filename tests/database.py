@@ -95,7 +95,7 @@ def cast(database: None) -> Cast:
 
 @pytest.fixture(scope="session")
 def registered_agents(django_db_setup: None) -> None:
-    """The checkpoint tables, and the shipped and the tests' agents as a worker registers them; once a session."""
+    """The checkpoint tables, and the shipped and the tests' agents as a worker registers them."""
     manage("setup_checkpoints", DATABASE_URL=servers().owner_url)
     manage("register_agents")
     _keep_registry()

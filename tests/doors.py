@@ -40,7 +40,7 @@ def api_client(database: None) -> Callable[[User | None], ApiClient]:
 
 @pytest.fixture
 def client_of(database: None) -> Callable[[User], Client]:
-    """Make a signed-in browser without a browser: ``client_of(cast.reviewer).get("/")``; CSRF is off in it."""
+    """Make a signed-in client of the pages, without CSRF: ``client_of(cast.reviewer).get("/")``."""
 
     def signed_in(person: User) -> Client:
         client = Client()

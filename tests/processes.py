@@ -6,7 +6,6 @@ import contextlib
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -16,6 +15,8 @@ import psycopg
 import pytest
 
 from reviewer.launch import processes
+from reviewer.launch.options import read_options
+from reviewer.launch.plan import process_table
 from tests.database import empty_broker, manage
 from tests.servers import PROJECT, servers
 
@@ -31,7 +32,7 @@ class Process:
     def __init__(self, name: str, command: Sequence[str], *, ready: str, **environment: str) -> None:
         self.name = name
         self.log = servers().home / f"{name}.log"
-        self._command = [sys.executable, "-m", *command]
+        self._command = list(command)
         self._ready = ready
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
@@ -100,7 +101,7 @@ class Worker(Process):
     """The Celery worker that runs the agents."""
 
     def come_to_rest(self) -> None:
-        """Empty the broker and wait until no thread is locked any more; kill the worker if it takes too long."""
+        """Empty the broker and wait until no thread is locked; kill the worker if that takes too long."""
         empty_broker()
         deadline = time.monotonic() + IDLE_SECONDS
         while _locked_threads():
@@ -120,29 +121,23 @@ def _locked_threads() -> int:
     return int(row[0])
 
 
+def _command(name: str, port: int = 0) -> Sequence[str]:
+    """Return the command that `make run` would start."""
+    options = read_options(servers().environment())
+    return next(row.command for row in process_table(options, port) if row.name == name)
+
+
 @pytest.fixture(scope="session")
 def _worker_process() -> Iterator[Worker]:
-    command = [
-        "celery",
-        "-A",
-        "reviewer.config",
-        "worker",
-        "--loglevel=INFO",
-        "--without-gossip",
-        "--without-mingle",
-    ]
-    worker = Worker(
-        "worker", command, ready="ready.", COUNTERSIGN_WORKERS=WORKER_CHILDREN, COUNTERSIGN_LOG_LEVEL="INFO"
-    )
+    environment = {"COUNTERSIGN_WORKERS": WORKER_CHILDREN, "COUNTERSIGN_LOG_LEVEL": "INFO"}
+    worker = Worker("worker", _command("worker"), ready="ready.", **environment)
     yield worker
     worker.stop()
 
 
 @pytest.fixture(scope="session")
 def _scheduler_process() -> Iterator[Process]:
-    schedule = str(servers().home / "schedule")
-    command = ["celery", "-A", "reviewer.config", "beat", "--loglevel=INFO", "--schedule", schedule]
-    scheduler = Process("scheduler", command, ready="beat: Starting", COUNTERSIGN_LOG_LEVEL="INFO")
+    scheduler = Process("scheduler", _command("scheduler"), ready="", COUNTERSIGN_LOG_LEVEL="INFO")
     yield scheduler
     scheduler.stop()
 
@@ -168,8 +163,7 @@ class Site(Process):
 
     def __init__(self) -> None:
         self.port = _free_port()
-        command = ["daphne", "-b", "127.0.0.1", "-p", str(self.port), "reviewer.config.asgi:application"]
-        super().__init__("web", command, ready="", PORT=str(self.port))
+        super().__init__("web", _command("web", self.port), ready="", PORT=str(self.port))
 
     @property
     def url(self) -> str:
@@ -185,8 +179,8 @@ class Site(Process):
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self.is_running:
             with contextlib.suppress(urllib.error.URLError, ConnectionError):
-                with urllib.request.urlopen(f"{self.url}/healthz", timeout=5):
-                    return
+                urllib.request.urlopen(f"{self.url}/healthz", timeout=5).close()
+                return
             time.sleep(0.05)
         raise AssertionError(f"The web process did not start:\n{self.said()[offset:]}")
 

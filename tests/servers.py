@@ -1,8 +1,8 @@
 """The real PostgreSQL and Valkey that a test session runs on, and the environment of all its processes.
 
 The servers are its own and are thrown away. With ``COUNTERSIGN_TEST_SERVERS=given`` the four variables
-``DATABASE_URL``, ``DATABASE_OWNER_URL``, ``DATABASE_SUPERUSER_URL`` and ``REDIS_URL`` name servers that nobody
-else uses meanwhile. Nothing here imports Django: it runs before the settings are read.
+``DATABASE_URL``, ``DATABASE_OWNER_URL``, ``DATABASE_SUPERUSER_URL`` and ``REDIS_URL`` name servers that
+nobody else uses meanwhile. Nothing here imports Django: it runs before the settings are read.
 """
 
 from __future__ import annotations
