@@ -107,10 +107,12 @@ class Run(models.Model):
     state = models.TextField(
         blank=True, help_text="Canonical: {values, next, interrupts, checkpoint_id} as last settled."
     )
+    settled_epoch = models.BigIntegerField(default=0, help_text="The last epoch whose worker came to a settlement.")
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     updated_at = models.DateTimeField(db_default=Now())
+    nudged_at = models.DateTimeField(null=True, blank=True, help_text="When the sweep last sent a message for it.")
 
     objects = RunQuerySet.as_manager()
 
@@ -126,7 +128,8 @@ class Run(models.Model):
                 condition=~Q(status=RunStatus.FAILED) | ~Q(error=""), name="run_failed_says_why"
             ),
             models.CheckConstraint(
-                condition=Q(finished_at__isnull=False) | ~Q(status__in=[RunStatus.FINISHED, RunStatus.CANCELLED]),
+                condition=Q(finished_at__isnull=False)
+                | ~Q(status__in=[RunStatus.FINISHED, RunStatus.CANCELLED]),
                 name="run_ended_has_its_time",
             ),
         ]
@@ -211,11 +214,16 @@ class Pause(models.Model):
     tool_call_id = models.CharField(max_length=200, blank=True)
     place = models.PositiveIntegerField(default=0, help_text="Position of the call within its turn.")
     value = models.TextField(help_text="Canonical interrupt value, as raised.")
+    calls = models.TextField(
+        default="[]", help_text="Canonical list of {tool, tool_call_id, arguments} by position: what may be allowed."
+    )
     response_schema = models.TextField(default="null", help_text="Canonical; null where the agent gave none.")
     status = models.CharField(max_length=10, choices=PauseStatus, default=PauseStatus.PENDING)
     answers = models.TextField(blank=True, help_text="Canonical list: one answer for each position.")
     error = models.TextField(blank=True, help_text="Why it failed, was refused or was closed.")
-    problems = models.TextField(default="[]", help_text="Canonical list of {pointer, message} of a refused answer.")
+    problems = models.TextField(
+        default="[]", help_text="Canonical list of {pointer, message} of a refused answer."
+    )
     delivery_epoch = models.BigIntegerField(null=True, blank=True)
     previous = models.OneToOneField(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="next"
@@ -261,6 +269,11 @@ class Pause(models.Model):
         return self.status in states.OPEN_PAUSE
 
     @property
+    def call_list(self) -> list[dict[str, Json]]:
+        """The tool calls it is about, by position; empty for a question."""
+        return list(decode(self.calls))
+
+    @property
     def answer_list(self) -> list[Json]:
         """The answers by position; empty while unanswered."""
         return decode(self.answers) if self.answers else []
@@ -304,6 +317,8 @@ class ToolExecution(models.Model):
         max_length=10, choices=Grant, blank=True, help_text="One-shot permit for one more attempt."
     )
     result = models.TextField(blank=True, help_text="Canonical result or the result a person asserted.")
+    replay_type = models.CharField(max_length=20, blank=True, help_text="How ``replay`` is serialised.")
+    replay = models.BinaryField(null=True, blank=True, help_text="The result itself, to give it again without a run.")
     error = models.TextField(blank=True)
     started_at = models.DateTimeField(db_default=Now())
     finished_at = models.DateTimeField(null=True, blank=True)
