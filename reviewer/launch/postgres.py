@@ -75,13 +75,15 @@ class Postgres:
         processes.stop(self.process, signal.SIGINT, grace=STOP_SECONDS)
 
 
-def start_postgres(home: Home, places: Places, passwords: Passwords, *, durable: bool = True) -> Postgres:
+def start_postgres(
+    home: Home, places: Places, sockets: Path, passwords: Passwords, *, durable: bool = True
+) -> Postgres:
     data = places.data / "postgres"
     _stop_leftover(data)
     if not (data / "PG_VERSION").exists():
-        _initialise(home, places, passwords, data)
+        _initialise(home, places, sockets, passwords, data)
     _refuse_other_version(data)
-    settings = SETTINGS | {"unix_socket_directories": str(places.sockets)}
+    settings = SETTINGS | {"unix_socket_directories": str(sockets)}
     if not durable:
         settings |= VOLATILE_SETTINGS
     command: list[str | Path] = [places.postgres / "bin" / "postgres", "-D", data]
@@ -91,7 +93,7 @@ def start_postgres(home: Home, places: Places, passwords: Passwords, *, durable:
         process = processes.start(
             command, env=SERVER_ENV, log=log, account=places.account, death_signal=signal.SIGINT
         )
-    server = Postgres(process, places.sockets, passwords)
+    server = Postgres(process, sockets, passwords)
     try:
         _wait_until_ready(server, home)
         _prepare_roles_and_database(server)
@@ -101,9 +103,9 @@ def start_postgres(home: Home, places: Places, passwords: Passwords, *, durable:
     return server
 
 
-def _initialise(home: Home, places: Places, passwords: Passwords, data: Path) -> None:
+def _initialise(home: Home, places: Places, sockets: Path, passwords: Passwords, data: Path) -> None:
     """Make the cluster: SCRAM, never trust; UTF-8 in PostgreSQL's own locale, which every machine has."""
-    password_file = places.sockets / "initdb-password"
+    password_file = sockets / "initdb-password"
     password_file.unlink(missing_ok=True)
     descriptor = os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
     with os.fdopen(descriptor, "w") as file:

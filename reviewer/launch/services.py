@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reviewer.launch.home import Home, held, open_home
-from reviewer.launch.places import Places, discard, prepare_places
+from reviewer.launch.places import Places, discard, prepare_places, socket_folder
 from reviewer.launch.postgres import Passwords, Postgres, start_postgres
 from reviewer.launch.valkey import Valkey, start_valkey
 
@@ -59,10 +59,13 @@ def running_services(
         stack.enter_context(held(places.data / "lock", what=f"The data of COUNTERSIGN_HOME {home.path}"))
         if not keep:
             stack.callback(discard, home, places)
+        sockets = stack.enter_context(socket_folder(home, places.account))
         passwords = _passwords(home)
         yield Services(
-            postgres=_postgres(stack, home, places, passwords, durable=durable) if postgres else None,
-            valkey=_valkey(stack, home, places, passwords) if valkey else None,
+            postgres=_postgres(stack, home, places, sockets, passwords, durable=durable)
+            if postgres
+            else None,
+            valkey=_valkey(stack, home, places, sockets, passwords) if valkey else None,
         )
 
 
@@ -81,18 +84,26 @@ def embedded_services(home: Path, *, durable: bool = True, keep: bool = True) ->
 
 
 def _postgres(
-    stack: contextlib.ExitStack, home: Home, places: Places, passwords: dict[str, str], *, durable: bool
+    stack: contextlib.ExitStack,
+    home: Home,
+    places: Places,
+    sockets: Path,
+    passwords: dict[str, str],
+    *,
+    durable: bool,
 ) -> Postgres:
     roles = Passwords(passwords["superuser"], passwords["owner"], passwords["app"])
-    server = start_postgres(home, places, roles, durable=durable)
+    server = start_postgres(home, places, sockets, roles, durable=durable)
     stack.callback(server.stop)
     home.write_private("owner.dsn", server.owner_url + "\n")
     home.write_private("superuser.dsn", server.superuser_url() + "\n")
     return server
 
 
-def _valkey(stack: contextlib.ExitStack, home: Home, places: Places, passwords: dict[str, str]) -> Valkey:
-    server = start_valkey(home, places, passwords["valkey"])
+def _valkey(
+    stack: contextlib.ExitStack, home: Home, places: Places, sockets: Path, passwords: dict[str, str]
+) -> Valkey:
+    server = start_valkey(home, places, sockets, passwords["valkey"])
     stack.callback(server.stop)
     return server
 

@@ -34,8 +34,8 @@ class Valkey:
         processes.stop(self.process, signal.SIGTERM, grace=STOP_SECONDS)
 
 
-def start_valkey(home: Home, places: Places, password: str) -> Valkey:
-    socket, pid_file = places.sockets / "valkey.sock", places.sockets / "valkey.pid"
+def start_valkey(home: Home, places: Places, sockets: Path, password: str) -> Valkey:
+    socket, pid_file = sockets / "valkey.sock", sockets / "valkey.pid"
     _stop_leftover(pid_file)
     # On standard input: the password shows neither in the process list nor in a file.
     configuration = "\n".join(
@@ -46,7 +46,7 @@ def start_valkey(home: Home, places: Places, password: str) -> Valkey:
             f"requirepass {password}",
             'save ""',
             "appendonly no",
-            f"dir {places.sockets}",
+            f"dir {sockets}",
             f"pidfile {pid_file}",
             "maxmemory-policy noeviction",
             "",

@@ -1,0 +1,85 @@
+"""The whole product, as `make run` starts it."""
+
+import http.client
+import re
+import signal
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.launch.machines import (
+    Launcher,
+    clean_environment,
+    family,
+    launch,
+    remove_home,
+    survivors,
+    wait_for,
+)
+
+pytestmark = pytest.mark.worker
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "a home with spaces" / ("long" * 25)
+    yield folder
+    if folder.exists():
+        remove_home(folder)
+
+
+def start(home: Path, tmp_path: Path) -> Launcher:
+    env = clean_environment(COUNTERSIGN_HOME=str(home), PORT="0", COUNTERSIGN_WORKERS="2")
+    launcher = launch(tmp_path, "run", env=env)
+    launcher.wait_until_it_says("Ctrl-C stops everything.", seconds=90)
+    return launcher
+
+
+def status_of(launcher: Launcher, path: str) -> int:
+    found = re.search(r"is ready: http://127\.0\.0\.1:(\d+)/", launcher.said())
+    assert found, launcher.said()
+    connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=5)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def worker_of(launcher: Launcher) -> psutil.Process:
+    return next(one for one in psutil.Process(launcher.pid).children() if "celery" in one.cmdline())
+
+
+def test_it_comes_up_mends_its_worker_and_leaves_nothing_on_ctrl_c(home: Path, tmp_path: Path) -> None:
+    launcher = start(home, tmp_path)
+    said = launcher.said()
+    assert "reviewer, reviewer2" in said
+    assert "password: countersign" in said
+    assert status_of(launcher, "/healthz") == 200
+    assert stat.S_IMODE((home / "secret_key").stat().st_mode) == 0o600
+
+    worker = worker_of(launcher)
+    worker.kill()
+    launcher.wait_until_it_says("The worker process ended (SIGKILL) and is started again.")
+    assert worker_of(launcher).pid != worker.pid
+    wait_for("readiness", lambda: status_of(launcher, "/readyz") == 200, seconds=20)
+
+    everything = family(launcher.pid)
+    assert launcher.end(signal.SIGINT) == 0
+    assert survivors(everything) == []
+    assert launcher.said().endswith("Stopped.\n")
+
+
+def test_a_launcher_that_is_killed_takes_everything_with_it_and_can_start_again(
+    home: Path, tmp_path: Path
+) -> None:
+    launcher = start(home, tmp_path)
+    everything = family(launcher.pid)
+    launcher.end(signal.SIGKILL)
+    assert survivors(everything, seconds=15) == []
+    again = start(home, tmp_path)
+    assert status_of(again, "/readyz") == 200
+    assert again.end() == 0
