@@ -53,7 +53,15 @@ def install(lock_file: Path) -> bool:
     )
     print(f"Installing {total} packages of {lock_file.name}", flush=True)
     began = time.monotonic()
-    command = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps"]
+    command: list[str | Path] = [
+        PYTHON,
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--no-deps",
+    ]
     command += ["--require-hashes", "--requirement", lock_file]
     pip = subprocess.Popen(
         command,
@@ -83,7 +91,7 @@ def show_progress(output: Iterable[str], total: int, lines: list[str]) -> None:
     for text in output:
         line = text.rstrip()
         lines.append(line)
-        if line.startswith(("Collecting ", "Requirement already satisfied")):
+        if line.startswith(("Collecting ", "Ignoring ", "Requirement already satisfied")):
             done += 1
             if sys.stdout.isatty():
                 print(f"\r  {done} of {total} ", end="", flush=True)

@@ -52,6 +52,13 @@ class Watch:
         wait_for("a successor", replaced)
         return next(one for one in self.children() if one.pid != old.pid)
 
+    def check_until_all_ends(self) -> None:
+        def still_going() -> bool:
+            self.supervisor.check()
+            return False
+
+        wait_for("the end of all", still_going)
+
     def process(self, name: str, on_death: OnDeath, *, code: str = "import time; time.sleep(600)") -> Process:
         # The home's path, as an argument, marks the process as this test's.
         command = (sys.executable, "-c", code, str(self.home.path), name)
@@ -83,7 +90,7 @@ def test_a_third_death_within_a_minute_ends_all(watch: Watch) -> None:
         worker = watch.check_until_replaced(worker)
     worker.kill()
     with pytest.raises(LaunchError, match="worker process ended 3 times within a minute"):
-        wait_for("the end", lambda: bool(watch.supervisor.check()))
+        watch.check_until_all_ends()
 
 
 def test_deaths_of_different_kinds_are_not_added_up(watch: Watch) -> None:
@@ -102,7 +109,7 @@ def test_the_death_of_the_web_ends_all_and_shows_its_last_words(watch: Watch) ->
     dying = watch.process("web", OnDeath.END_ALL, code="print('the reason'); raise SystemExit(7)")
     watch.start(dying, watch.process("worker", OnDeath.RESTART))
     with pytest.raises(LaunchError, match=r"web process ended \(exit code 7\)(?s:.*)the reason"):
-        wait_for("the end", lambda: bool(watch.supervisor.check()))
+        watch.check_until_all_ends()
 
 
 def test_the_death_of_a_server_ends_all(tmp_path: Path) -> None:
