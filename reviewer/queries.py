@@ -6,7 +6,7 @@ Pages, fragments, API and sockets all read through these functions, so no door c
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -17,10 +17,12 @@ from django.utils.translation import gettext as _
 
 from agents_runtime.models import AgentSpec, RegistrationProblem, Run
 from reviewer.accounts import permissions
-from reviewer.accounts.models import User
+from reviewer.accounts.models import Role, User
 from reviewer.errors import NotAllowed, NotFound
-from reviewer.models import AuditEvent, Policy, Queue, ReviewTask, TaskStatus
+from reviewer.models import AuditEvent, Policy, Queue, QueueMembership, ReviewTask, TaskStatus
 
+SHORTEST_ID = 6
+ID_SIGNS = frozenset("0123456789abcdef-")
 URGENT_FIRST = (F("due_at").asc(nulls_last=True), "created_at", "pause__place", "position", "pk")
 
 
@@ -51,6 +53,15 @@ class InboxFilter:
     queue: str = ""
     text: str = ""
     risk: str = ""
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """What part of the runs to show; empty fields do not filter."""
+
+    status: str = ""
+    agent: str = ""
+    mine: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,6 +169,28 @@ def get_queue(user: User, slug: str) -> Queue:
     return queue
 
 
+def led_queues(user: User) -> QuerySet[Queue]:
+    """Return the queues that this person leads: the lead's pages are about these."""
+    if user.role == Role.ADMIN:
+        return Queue.objects.all()
+    return Queue.objects.filter(memberships__user=user, memberships__leads=True)
+
+
+def queue_tasks(user: User, queue: Queue) -> QuerySet[ReviewTask]:
+    """Return what waits in a queue, most urgent first."""
+    return visible_tasks(user).open().filter(queue=queue).order_by(*URGENT_FIRST)
+
+
+def members(queue: Queue) -> QuerySet[QueueMembership]:
+    """Return who belongs to a queue, its leads first."""
+    return queue.memberships.select_related("user").order_by("-leads", "user__first_name", "user__username")
+
+
+def addable_people(queue: Queue) -> QuerySet[User]:
+    """Return who could become a member of a queue; auditors only read."""
+    return User.objects.filter(is_active=True).exclude(role=Role.AUDITOR).exclude(memberships__queue=queue)
+
+
 def policies(user: User) -> QuerySet[Policy]:
     """Return the policies that send something to a queue this person may see."""
     return Policy.objects.filter(queue__in=visible_queues(user)).select_related("queue")
@@ -170,6 +203,45 @@ def visible_runs(user: User) -> QuerySet[Run]:
     """Return the runs this person may see, newest first."""
     visible = Run.objects.filter(permissions.visible_runs(user)).values("pk")
     return Run.objects.filter(pk__in=visible).select_related("agent").order_by("-created_at")
+
+
+def runs(user: User, wanted: RunFilter) -> QuerySet[Run]:
+    """Return one view of the runs, newest first; ``open_tasks`` counts the decisions that each waits for."""
+    found = visible_runs(user)
+    if wanted.status:
+        found = found.filter(status=wanted.status)
+    if wanted.agent:
+        found = found.filter(agent__name=wanted.agent)
+    if wanted.mine:
+        found = found.filter(requested_by=user.reference)
+    return found.annotate(open_tasks=Count("tasks", filter=Q(tasks__status=TaskStatus.OPEN)))
+
+
+def find_run(user: User, text: str) -> Run | None:
+    """Return the one visible run whose id is, or starts with, this text (``r-1a2b3c4d`` or a whole id)."""
+    start = text.strip().lower().removeprefix("r-")
+    if len(start) < SHORTEST_ID or not set(start) <= ID_SIGNS:
+        return None
+    found = list(visible_runs(user).filter(pk__startswith=start)[:2])
+    return found[0] if len(found) == 1 else None
+
+
+def run_tasks(user: User, run: Run) -> Sequence[ReviewTask]:
+    """Return the run's tasks that this person may see, in the order they were asked, with their decisions."""
+    return list(
+        visible_tasks(user)
+        .filter(run=run)
+        .prefetch_related("decisions__person")
+        .order_by("created_at", "pause__place", "position", "pk")
+    )
+
+
+def requesters(runs: Iterable[Run]) -> dict[str, User]:
+    """Return the people behind the runs' opaque references."""
+    keys = {reference.removeprefix("user:") for reference in (run.requested_by for run in runs)}
+    return {
+        user.reference: user for user in User.objects.filter(pk__in=[key for key in keys if key.isdigit()])
+    }
 
 
 def get_run(user: User, run_id: UUID) -> Run:
@@ -227,6 +299,19 @@ def get_audit_event(user: User, event_id: int) -> AuditEvent:
     if event is None:
         raise NotFound(_("There is no such event."))
     return event
+
+
+def related_events(user: User, event: AuditEvent) -> QuerySet[AuditEvent]:
+    """Return the events of the same task, else of the same run, else of the same queue, oldest first."""
+    if event.task_id is not None:
+        around = audit_events(user, AuditFilter(task=event.task_id))
+    elif event.run_id is not None:
+        around = audit_events(user, AuditFilter(run=event.run_id))
+    elif event.queue_id is not None:
+        around = audit_events(user, AuditFilter(queue=event.queue_id)).filter(run_id__isnull=True)
+    else:
+        around = audit_events(user, AuditFilter()).filter(pk=event.pk)
+    return around.order_by("pk")
 
 
 def run_events(user: User, run: Run) -> QuerySet[AuditEvent]:

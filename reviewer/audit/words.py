@@ -1,0 +1,95 @@
+"""What each type of event is called, in the words of a compliance officer, with its tone and icon.
+
+The one table of such words: the trail's list, its filter and an event's own page all read it. What an event
+says about a decision depends on the verdict, so ``decision.made`` takes its word from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from reviewer.models import AuditEvent
+
+
+@dataclass(frozen=True)
+class EventWord:
+    """A short label, and how it looks."""
+
+    label: str | Promise
+    tone: str = "neutral"
+    icon: str = "info"
+
+
+DECISIONS = "decision.made"
+
+EVENT_WORDS: dict[str, EventWord] = {
+    "decision.made": EventWord(_("Decided"), "info", "check"),
+    "decision.refused": EventWord(_("Decision turned away"), "warn", "ban"),
+    "task.opened": EventWord(_("Asked for a decision"), "neutral", "inbox"),
+    "card.opened": EventWord(_("Opened the card"), "neutral", "file-text"),
+    "task.claimed": EventWord(_("Claimed"), "neutral", "user-check"),
+    "task.extended": EventWord(_("Extended the claim"), "neutral", "user-check"),
+    "task.released": EventWord(_("Gave back"), "neutral", "undo-2"),
+    "task.assigned": EventWord(_("Assigned"), "neutral", "user-plus"),
+    "task.moved": EventWord(_("Moved to another queue"), "neutral", "shuffle"),
+    "task.expired": EventWord(_("Expired"), "warn", "hourglass"),
+    "task.superseded": EventWord(_("Superseded"), "neutral", "git-branch"),
+    "task.withdrawn": EventWord(_("Withdrawn"), "neutral", "ban"),
+    "answer.delivering": EventWord(_("Answer sent to the agent"), "info", "send"),
+    "pause.delivered": EventWord(_("Answer delivered"), "ok", "circle-check"),
+    "pause.failed": EventWord(_("Approved, but the tool failed"), "danger", "octagon-alert"),
+    "pause.in_doubt": EventWord(_("Delivery in doubt"), "danger", "circle-question-mark"),
+    "pause.refused": EventWord(_("Agent refused the answer"), "warn", "triangle-alert"),
+    "pause.superseded": EventWord(_("Pause superseded"), "neutral", "git-branch"),
+    "pause.withdrawn": EventWord(_("Pause withdrawn"), "neutral", "ban"),
+    "pause.expired": EventWord(_("Pause expired"), "warn", "hourglass"),
+    "tool.started": EventWord(_("Tool started"), "info", "zap"),
+    "tool.succeeded": EventWord(_("Tool ran"), "ok", "zap"),
+    "tool.raised": EventWord(_("Tool failed"), "danger", "octagon-alert"),
+    "tool.suspended": EventWord(_("Tool paused inside"), "neutral", "circle-pause"),
+    "tool.asserted": EventWord(_("Said to have happened"), "ok", "user-check"),
+    "tool.abandoned": EventWord(_("Outcome unknown, given up"), "warn", "circle-question-mark"),
+    "tool.refused": EventWord(_("Gate stopped a call"), "danger", "shield-check"),
+    "run.started": EventWord(_("Run started"), "neutral", "play"),
+    "run.paused": EventWord(_("Run paused"), "neutral", "circle-pause"),
+    "run.resumed": EventWord(_("Run resumed"), "neutral", "play"),
+    "run.finished": EventWord(_("Run finished"), "ok", "circle-check"),
+    "run.failed": EventWord(_("Run failed"), "danger", "octagon-alert"),
+    "run.in_doubt": EventWord(_("Run in doubt"), "danger", "circle-question-mark"),
+    "run.cancel_asked": EventWord(_("Asked to cancel the run"), "neutral", "ban"),
+    "run.cancelled": EventWord(_("Run cancelled"), "neutral", "ban"),
+    "run.retry_asked": EventWord(_("Asked for a retry"), "neutral", "rotate-ccw"),
+    "run.settled": EventWord(_("Settled a doubt"), "info", "user-check"),
+    "run.input_added": EventWord(_("Gave new input"), "neutral", "plus"),
+    "queue.created": EventWord(_("Queue created"), "neutral", "plus"),
+    "queue.renamed": EventWord(_("Queue renamed"), "neutral", "pencil"),
+    "queue.member_set": EventWord(_("Member set"), "neutral", "user-plus"),
+    "queue.member_removed": EventWord(_("Member removed"), "neutral", "users"),
+    "policy.saved": EventWord(_("Policy changed"), "neutral", "workflow"),
+    "policy.deleted": EventWord(_("Policy deleted"), "neutral", "trash-2"),
+}
+
+VERDICT_WORDS: dict[str, EventWord] = {
+    "approve": EventWord(_("Approved"), "ok", "circle-check"),
+    "edit": EventWord(_("Edited"), "info", "pencil"),
+    "reject": EventWord(_("Rejected"), "danger", "circle-x"),
+    "respond": EventWord(_("Answered"), "neutral", "message-square"),
+    "answer": EventWord(_("Answered"), "neutral", "message-square"),
+}
+
+
+def word_of(event: AuditEvent) -> EventWord:
+    """Return what to call an event; a type that nobody named yet keeps its own name."""
+    if event.type == DECISIONS and event.outcome in VERDICT_WORDS:
+        return VERDICT_WORDS[event.outcome]
+    return EVENT_WORDS.get(event.type) or EventWord(event.type.replace(".", " ").replace("_", " "))
+
+
+def type_choices() -> Iterator[tuple[str, str | Promise]]:
+    """Yield every type with its label, for a filter."""
+    for type_, word in EVENT_WORDS.items():
+        yield type_, word.label
