@@ -1,4 +1,4 @@
-"""What the shell of every page needs: the rail's sections with their counts, the tabs, the account menu."""
+"""What the shell of every page needs: the rail's sections with their counts, and the tabs at the foot."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from reviewer.accounts.models import Role, User
+from reviewer import queries
+from reviewer.accounts import permissions
+from reviewer.accounts.models import User
 
 HOT_AGE = dt.timedelta(minutes=20)
+COUNTED_SECTIONS = ("work", "queues")
 
 
 @dataclass(frozen=True)
@@ -48,72 +51,104 @@ class Shell:
 
     sections: Sequence[NavSection]
     tabs: Sequence[NavItem]
-    account: Sequence[NavItem]
-    rendered_at: str
     query: str = ""
-    organisation: str = ""
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
-    """Context processor: the shell for a signed-in person, nothing for anybody else."""
+    """Context processor: the shell for a signed-in person on a whole page, nothing for fragments."""
     user = getattr(request, "user", None)
-    if not isinstance(user, User):
+    if not isinstance(user, User) or request.headers.get("HX-Request"):
         return {}
     sections = [_marked(section, request) for section in nav_sections(user)]
-    return {
-        "shell": Shell(
-            sections=sections,
-            tabs=_tabs(sections),
-            account=(),
-            rendered_at=timezone.now().isoformat(timespec="seconds").replace("+00:00", "Z"),
-            query=request.GET.get("q", ""),
-        )
-    }
+    return {"shell": Shell(sections=sections, tabs=_tabs(sections), query=request.GET.get("q", ""))}
 
 
 def nav_sections(user: User) -> list[NavSection]:
     """Return the rail for this person, without a mark on the current page."""
-    sections = [_work(user), _queues(user), _lead(user), _admin(user)]
+    sections = [*counted_sections(user), _lead(user), _admin(user)]
     return [section for section in sections if section.items]
+
+
+def counted_sections(user: User) -> list[NavSection]:
+    """Return the sections whose numbers change as tasks come and go; the socket pushes these."""
+    return [_work(user), _queues(user)]
 
 
 def _work(user: User) -> NavSection:
     inbox = reverse("inbox")
-    return NavSection(
-        "work",
-        _("My work"),
-        [
-            NavItem("inbox", inbox, "inbox", _("Inbox")),
-            NavItem("claimed", f"{inbox}?view=claimed", "user-check", _("Claimed by me")),
-            NavItem("decided", f"{inbox}?view=decided", "history", _("Decided by me")),
-        ],
-        note=_("waiting · oldest"),
-    )
+    counts = queries.work_counts(user)
+    items = [
+        NavItem("inbox", inbox, "inbox", _("Inbox"), count=counts.waiting, oldest=counts.oldest),
+        NavItem("claimed", f"{inbox}?view=claimed", "user-check", _("Claimed by me"), count=counts.claimed),
+        NavItem(
+            "decided",
+            f"{inbox}?view=decided",
+            "history",
+            _("Decided by me"),
+            count=counts.decided_today,
+            note=_("today") if counts.decided_today else "",
+        ),
+    ]
+    return NavSection("work", _("My work"), items, note=_("waiting · oldest"))
 
 
 def _queues(user: User) -> NavSection:
-    return NavSection("queues", _("Queues"), [])
+    inbox = reverse("inbox")
+    items = [
+        NavItem(
+            f"q{count.queue.pk}",
+            f"{inbox}?queue={count.queue.slug}",
+            count.queue.icon,
+            count.queue.name,
+            count=count.waiting,
+            oldest=count.oldest,
+            tone="hot" if count.oldest and timezone.now() - count.oldest > HOT_AGE else "",
+        )
+        for count in queries.queue_counts(user)
+    ]
+    return NavSection("queues", _("Queues"), items)
 
 
 def _lead(user: User) -> NavSection:
-    return NavSection("lead", _("Lead"), [])
+    if not permissions.can_lead(user):
+        return NavSection("lead", _("Lead"), ())
+    pages = [_page("workload", "gauge", _("Workload")), _page("queues", "layers", _("Queues and rules"))]
+    return NavSection("lead", _("Lead"), [page for page in pages if page is not None])
 
 
 def _admin(user: User) -> NavSection:
-    return NavSection("admin", _("Admin"), [])
+    pages = [
+        _page("audit", "scroll-text", _("Audit trail")) if permissions.can_audit(user) else None,
+        _page("agents", "bot", _("Agents")),
+        _page("runs", "play", _("Runs")),
+    ]
+    title = _("Admin") if permissions.can_audit(user) else _("Agents at work")
+    return NavSection("admin", title, [page for page in pages if page is not None])
+
+
+def _page(name: str, icon: str, label: str) -> NavItem | None:
+    """Return the item of a page, or None while this edition has no such page."""
+    try:
+        return NavItem(name, reverse(name), icon, label)
+    except NoReverseMatch:
+        return None
 
 
 def _marked(section: NavSection, request: HttpRequest) -> NavSection:
-    here = request.get_full_path() if request.GET.get("view") or request.GET.get("queue") else request.path
-    items = [replace(item, current=item.url == here) for item in section.items]
-    return replace(section, items=items)
+    return replace(section, items=[replace(item, current=_is_here(item, request)) for item in section.items])
+
+
+def _is_here(item: NavItem, request: HttpRequest) -> bool:
+    path, _sep, query = item.url.partition("?")
+    if query:
+        name, _sep, value = query.partition("=")
+        return request.path == path and request.GET.get(name) == value
+    if item.key == "inbox":
+        return request.path == path and not {"view", "queue"} & request.GET.keys()
+    return request.path.startswith(path)
 
 
 def _tabs(sections: Sequence[NavSection]) -> list[NavItem]:
     short = {"inbox": _("Inbox"), "decided": _("Decided"), "runs": _("Runs")}
-    return [
-        replace(item, label=short[item.key])
-        for section in sections
-        for item in section.items
-        if item.key in short
-    ]
+    items = [item for section in sections for item in section.items if item.key in short]
+    return [replace(item, label=short[item.key]) for item in items]

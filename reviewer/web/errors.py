@@ -1,11 +1,40 @@
-"""The pages for what went wrong: 403, 404, 409 and 500, each with one way on."""
+"""The pages for what went wrong: 403, 404, 409, 422 and 500, each with one way on."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+
+from agents_runtime import errors as runtime
+from reviewer import errors as review
+from reviewer.web.requests import wants_fragment
+
+
+class ProblemMiddleware:
+    """Turns the errors that verbs and queries raise on purpose into pages: 404, 403, 409, 422."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, problem: Exception) -> HttpResponse | None:
+        """Answer a known problem; anything else stays an error of ours."""
+        match problem:
+            case review.NotFound() | runtime.NotFound():
+                return not_found(request, problem)
+            case review.NotAllowed():
+                return forbidden(request, problem)
+            case review.Conflict() | runtime.WrongState():
+                return conflict(request, str(problem))
+            case review.Invalid() | runtime.InvalidInput():
+                return invalid(request, problem)
+        return None
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -33,6 +62,12 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 def conflict(request: HttpRequest, text: str) -> HttpResponse:
     """Say that things moved on since the page was drawn."""
     return _page(request, 409, "git-branch", _("This has moved on"), text)
+
+
+def invalid(request: HttpRequest, problem: review.Invalid | runtime.InvalidInput) -> HttpResponse:
+    """Say what does not fit, where no form could say it beside its field."""
+    lines = [f"{item.pointer}: {item.message}" if item.pointer else item.message for item in problem.problems]
+    return _page(request, 422, "octagon-alert", _("This does not fit"), " ".join(lines))
 
 
 def broken(request: HttpRequest) -> HttpResponse:
@@ -66,4 +101,5 @@ def _page(request: HttpRequest, code: int, icon: str, title: str, text: str) -> 
         "url": reverse("inbox"),
         "label": _("Go to the inbox"),
     }
-    return render(request, "errors/page.html", context, status=code)
+    template = "errors/part.html" if wants_fragment(request) else "errors/page.html"
+    return render(request, template, context, status=code)

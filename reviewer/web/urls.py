@@ -12,6 +12,7 @@ urlpatterns = [
     path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),
     path("", inbox.inbox, name="inbox"),
     path("tasks/<uuid:task_id>/", tasks.task, name="task"),
+    path("tasks/<uuid:task_id>/pane/", tasks.pane, name="task_pane"),
     path("tasks/<uuid:task_id>/decide/", tasks.decide, name="task_decide"),
     path("tasks/<uuid:task_id>/claim/", tasks.claim, name="task_claim"),
     path("tasks/<uuid:task_id>/release/", tasks.release, name="task_release"),

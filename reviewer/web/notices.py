@@ -1,0 +1,60 @@
+"""The banner above a card when something could not be done: what happened, who and when, and what is kept."""
+
+from __future__ import annotations
+
+import json
+
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+
+from reviewer import cards
+from reviewer.errors import Conflict, Invalid
+from reviewer.web.cardpage import Notice
+
+
+def conflict(problem: Conflict, *, kept: str = "") -> Notice:
+    """Say that things moved on, by whom and when."""
+    titles = {
+        "decided": _("Somebody was faster"),
+        "taken": _("Somebody else holds this card"),
+        "stale": _("This card has changed"),
+        "closed": _("This card is closed"),
+    }
+    text = str(problem)
+    if problem.when is not None:
+        text = f"{text} {_time_words(problem)}"
+    return Notice(
+        "warn",
+        "git-branch",
+        titles.get(problem.code, _("This has moved on")),
+        f"{text} {_('Your decision was not recorded.')}",
+        kept=kept,
+    )
+
+
+def invalid(problem: Invalid) -> Notice:
+    """Say what does not fit, where no field can carry the message."""
+    lines = [f"{item.pointer}: {item.message}" if item.pointer else item.message for item in problem.problems]
+    return Notice("danger", "octagon-alert", str(problem), problems=lines)
+
+
+def kept_text(reading: cards.Reading, comment: str) -> str:
+    """Return what the reviewer wrote, so that it can be copied from a card that takes it no longer."""
+    parts = []
+    answer = reading.answer
+    if isinstance(answer, dict) and isinstance(answer.get("message"), str):
+        parts.append(answer["message"])
+    elif reading.verdict not in {"approve", "reject", "respond"}:
+        parts.append(json.dumps(answer, ensure_ascii=False, indent=2))
+    if comment:
+        parts.append(comment)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _time_words(problem: Conflict) -> str:
+    assert problem.when is not None
+    clock = date_format(timezone.localtime(problem.when), "H:i:s")
+    if problem.code in {"taken", "stale"}:
+        return _("The claim runs until %(time)s.") % {"time": clock}
+    return _("That was at %(time)s.") % {"time": clock}

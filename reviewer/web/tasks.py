@@ -1,0 +1,192 @@
+"""One task: its card on a page of its own or in the inbox's pane, and what a reviewer does with it."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from reviewer import cards, claims, decisions, openings, queries
+from reviewer.errors import Conflict, Invalid
+from reviewer.models import Decision, ReviewTask
+from reviewer.web import notices
+from reviewer.web.cardpage import CardPage, Notice, Typed, build_page, card_of
+from reviewer.web.fragments import row_fragment
+from reviewer.web.inbox import next_task, open_page
+from reviewer.web.reasons import reason_error
+from reviewer.web.requests import person, wants_fragment
+
+
+@require_GET
+@never_cache
+def task(request: HttpRequest, task_id: UUID) -> HttpResponse:
+    """Draw a task's own page: open, or decided with what was submitted."""
+    return render(request, "tasks/task.html", {"page": _opened_page(request, task_id)})
+
+
+@require_GET
+@never_cache
+def pane(request: HttpRequest, task_id: UUID) -> HttpResponse:
+    """Draw the card alone, for the pane that asked."""
+    return render(request, "tasks/pane.html", {"page": _opened_page(request, task_id)})
+
+
+@require_POST
+def decide(request: HttpRequest, task_id: UUID) -> HttpResponse:
+    """Read the form, decide, and show what comes next: the same card with its errors, or the next one."""
+    found = queries.get_task(person(request), task_id)
+    reading = cards.read_decision(card_of(found), request.POST)
+    typed = _typed(request, reading)
+    if reading.is_op:
+        return _form_again(request, found, reading, typed, status=200)
+    if reading.errors or typed.reason_error:
+        return _form_again(request, found, reading, typed, status=422)
+    try:
+        return _decided(request, _decide(request, found, reading, typed))
+    except Conflict as conflict:
+        return _moved_on(request, found, reading, typed, conflict)
+    except Invalid as invalid:
+        return _form_again(request, found, reading, typed, status=422, notice=notices.invalid(invalid))
+
+
+@require_POST
+def claim(request: HttpRequest, task_id: UUID) -> HttpResponse:
+    """Take the task, or show who was faster."""
+    try:
+        claims.claim(task_id, by=person(request))
+    except Conflict as conflict:
+        return _card_again(request, task_id, status=409, notice=notices.conflict(conflict))
+    return _card_again(request, task_id)
+
+
+@require_POST
+def release(request: HttpRequest, task_id: UUID) -> HttpResponse:
+    """Give the task back."""
+    try:
+        claims.release(task_id, by=person(request))
+    except Conflict as conflict:
+        return _card_again(request, task_id, status=409, notice=notices.conflict(conflict))
+    return _card_again(request, task_id)
+
+
+def _opened_page(request: HttpRequest, task_id: UUID) -> CardPage:
+    reader = person(request)
+    found = queries.get_task(reader, task_id)
+    openings.opened(found, by=reader, via="web")
+    wanted = request.GET.get("verdict", "")
+    return build_page(found, reader, wanted=wanted, origin=_origin(request.GET.get("from", "")))
+
+
+def _origin(asked: str) -> str:
+    return "inbox" if asked == "inbox" else ""
+
+
+def _typed(request: HttpRequest, reading: cards.Reading) -> Typed:
+    code = request.POST.get("reason_code", "")
+    error = "" if reading.is_op or reading.verdict != "reject" else reason_error(code)
+    return Typed(reason_code=code, reason_error=error, comment=request.POST.get("comment", ""))
+
+
+def _decide(request: HttpRequest, found: ReviewTask, reading: cards.Reading, typed: Typed) -> Decision:
+    claim_version = request.POST.get("claim_version", "")
+    return decisions.decide(
+        found.pk,
+        by=person(request),
+        answer=reading.answer,
+        digest=request.POST.get("digest", ""),
+        claim_version=int(claim_version) if claim_version.isdigit() else None,
+        reason_code=typed.reason_code,
+        comment=typed.comment,
+        via="web",
+    )
+
+
+def _form_again(
+    request: HttpRequest,
+    found: ReviewTask,
+    reading: cards.Reading,
+    typed: Typed,
+    *,
+    status: int,
+    notice: Notice | None = None,
+) -> HttpResponse:
+    page = build_page(
+        found,
+        person(request),
+        reading=reading,
+        typed=typed,
+        notice=notice,
+        origin=_origin(request.POST.get("from", "")),
+    )
+    return _draw(request, page, status=status)
+
+
+def _moved_on(
+    request: HttpRequest, found: ReviewTask, reading: cards.Reading, typed: Typed, conflict: Conflict
+) -> HttpResponse:
+    """Show the card as it is now, with who moved it and when; what the reviewer wrote is kept."""
+    now = queries.get_task(person(request), found.pk)
+    notice = notices.conflict(conflict, kept="" if now.is_open else notices.kept_text(reading, typed.comment))
+    if now.is_open and not _is_direct(now, reading.verdict):
+        return _form_again(request, now, reading, typed, status=409, notice=notice)
+    return _card_again(request, found.pk, status=409, notice=notice)
+
+
+def _is_direct(found: ReviewTask, verdict: str) -> bool:
+    choice = card_of(found).choice(verdict)
+    return choice is not None and choice.direct
+
+
+def _card_again(
+    request: HttpRequest, task_id: UUID, *, status: int = 200, notice: Notice | None = None
+) -> HttpResponse:
+    reader = person(request)
+    origin = _origin(request.POST.get("from", ""))
+    if status == 200 and not wants_fragment(request):
+        return redirect(_inbox_url(task_id) if origin else reverse("task", args=[task_id]))
+    page = build_page(queries.get_task(reader, task_id), reader, notice=notice, origin=origin)
+    return _draw(request, page, status=status)
+
+
+def _decided(request: HttpRequest, decision: Decision) -> HttpResponse:
+    """Go on: in the inbox to the next card, elsewhere to what came of this one."""
+    reader = person(request)
+    if not _origin(request.POST.get("from", "")):
+        return _card_again(request, decision.task_id)
+    following = next_task(reader, decision.task)
+    url = _inbox_url(following.pk if following else None, after=decision)
+    if not wants_fragment(request):
+        return redirect(url)
+    if not _stands_in_inbox(request):
+        return HttpResponse(status=204, headers={"HX-Redirect": url})
+    if following is not None:
+        openings.opened(following, by=reader, via="web")
+    page = open_page(reader, following, after=decision)
+    response = _draw(request, page, status=200)
+    response.write(row_fragment(queries.get_task(reader, decision.task_id), reader, arrives=False))
+    response["HX-Replace-Url"] = _inbox_url(following.pk if following else None)
+    return response
+
+
+def _stands_in_inbox(request: HttpRequest) -> bool:
+    return urlsplit(request.headers.get("HX-Current-URL", "")).path == reverse("inbox")
+
+
+def _inbox_url(task_id: UUID | None, *, after: Decision | None = None) -> str:
+    parts = [f"task={task_id}"] if task_id else []
+    if after is not None:
+        parts.append(f"after={after.pk}")
+    return f"{reverse('inbox')}?{'&'.join(parts)}" if parts else reverse("inbox")
+
+
+def _draw(request: HttpRequest, page: CardPage, *, status: int) -> HttpResponse:
+    if not wants_fragment(request):
+        return render(request, "tasks/task.html", {"page": page}, status=status)
+    template = "tasks/pane.html" if page.task else "inbox/zero.html"
+    return HttpResponse(render_to_string(template, {"page": page}, request), status=status)

@@ -1,0 +1,97 @@
+// The socket's side of the page: says whether it is live, catches up after every connection, and puts what is
+// pushed where it belongs. Rows that are known are updated in place; new rows wait hidden in [data-arrivals].
+// Sends:   {"hello": {filter…}, "known": {task id: version}, "card": task id}   once per connection
+// Tells:   countersign:arrived, countersign:pushed (on document)
+
+const root = document.documentElement;
+const words = document.getElementById("words")?.dataset ?? {};
+const SIGNED_OUT = 4401;
+let lostSince = null;
+
+function say(state, word, tone) {
+  root.dataset.live = state;
+  for (const live of document.querySelectorAll("[data-live]:not(html)")) {
+    live.dataset.tone = tone;
+    live.querySelector(".dot").classList.toggle("dot--live", state === "on");
+    const text = live.querySelector("[data-live-word]");
+    if (text.textContent !== word) text.textContent = word;
+  }
+  for (const strip of document.querySelectorAll("[data-lost]")) {
+    strip.hidden = state !== "lost";
+    strip.querySelector("[data-lost-word]").textContent = word;
+  }
+}
+
+function lost() {
+  lostSince ??= new Date();
+  const clock = lostSince.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
+  say("lost", words.lost.replace("{n}", clock), "warn");
+}
+
+function hello(socket) {
+  const list = document.querySelector("[data-inbox]");
+  const known = {};
+  for (const row of document.querySelectorAll("[data-row]")) known[row.id.slice(4)] = Number(row.dataset.version);
+  const card = document.querySelector("[data-card]");
+  socket.send(JSON.stringify({
+    hello: list ? { view: list.dataset.view ?? "", queue: list.dataset.queue ?? "", query: list.dataset.query ?? "" } : null,
+    known,
+    card: card ? card.dataset.card : "",
+  }));
+}
+
+document.addEventListener("htmx:ws:after:connection", (event) => {
+  lostSince = null;
+  say("on", words.live, "ok");
+  hello(event.detail.connection.socket);
+});
+
+document.addEventListener("htmx:ws:close", (event) => {
+  if (event.detail.code === SIGNED_OUT) {
+    location.reload(); // the server sends the reader to sign in, and back here afterwards
+    return;
+  }
+  if (event.detail.reason !== "removed") lost();
+});
+
+addEventListener("click", (event) => {
+  if (!event.target.closest("[data-reconnect]")) return;
+  const old = document.getElementById("socket");
+  const fresh = old.cloneNode();
+  fresh.removeAttribute("data-htmx-powered");
+  old.replaceWith(fresh);
+  htmx.process(fresh);
+});
+
+// A swap of a pane brings fresh copies of the indicator: tell them what is true now.
+document.addEventListener("htmx:after:swap", () => {
+  if (root.dataset.live === "on") say("on", words.live, "ok");
+  else if (root.dataset.live === "lost") lost();
+});
+
+function isArrival(task) {
+  return task.type === "partial" && task.target?.matches?.("[data-arrivals]");
+}
+
+// Turn a pushed row into an update where the page has it already.
+function place(task) {
+  const row = task.fragment.querySelector("[data-row]");
+  if (!row) return;
+  const here = document.getElementById(row.id);
+  if (!here) return;
+  const isOlder = Number(row.dataset.version) < Number(here.dataset.version);
+  task.target = isOlder ? null : here;
+  task.swapSpec = { style: "outerMorph" };
+}
+
+document.addEventListener("htmx:before:swap", (event) => {
+  for (const task of event.detail.tasks ?? []) {
+    if (isArrival(task)) place(task);
+  }
+});
+
+document.addEventListener("htmx:ws:after:message:incoming", () => {
+  document.dispatchEvent(new CustomEvent("countersign:pushed"));
+});
+
+if (document.getElementById("socket")) say("connecting", words.connecting, "neutral");

@@ -1,0 +1,99 @@
+// The pane that holds one card. Fetches it again when it moved on, unless the reader is writing: then only its
+// state strip changes and the form is locked, with the text kept. Asks before a draft is left.
+// Hooks: [data-pane], [data-card][data-version][data-pane-url], form[data-draft], [data-card-state][data-locks].
+
+const words = document.getElementById("words")?.dataset ?? {};
+const pane = document.querySelector("[data-pane]");
+let drafted = false;
+
+function card() {
+  return pane?.querySelector("[data-card]");
+}
+
+function skeleton() {
+  const template = document.getElementById("card-skeleton");
+  return template ? template.content.cloneNode(true) : null;
+}
+
+function lock(form, locked) {
+  for (const field of form.elements) {
+    if (field.type !== "hidden") field.disabled = locked;
+  }
+}
+
+function isEditing(open) {
+  return drafted && Boolean(pane.querySelector("form[data-draft]")) && open.isConnected;
+}
+
+function follow() {
+  const open = card();
+  const state = pane?.querySelector("[data-card-state]");
+  if (!open || !state || Number(state.dataset.version) <= Number(open.dataset.version)) return;
+  if (isEditing(open)) {
+    const form = pane.querySelector("form[data-draft]");
+    if ("locks" in state.dataset) lock(form, true);
+    open.dataset.version = state.dataset.version;
+    return;
+  }
+  open.dataset.version = state.dataset.version;
+  refetch(open);
+}
+
+function refetch(open) {
+  const asked = new URLSearchParams(location.search);
+  const url = new URL(open.dataset.paneUrl, location.origin);
+  for (const name of ["verdict", "from"]) if (asked.has(name) && pane.hasAttribute("data-alone")) url.searchParams.set(name, asked.get(name));
+  htmx.ajax("GET", url.pathname + url.search, { target: "#pane", swap: "innerMorph", source: "#pane" });
+}
+
+function mayLeave() {
+  return !drafted || confirm(words.leave);
+}
+
+if (pane) {
+  document.addEventListener("countersign:pushed", follow);
+  document.addEventListener("countersign:claim-ended", () => {
+    const open = card();
+    if (open && !isEditing(open)) refetch(open);
+  });
+  pane.addEventListener("input", (event) => {
+    if (event.target.closest("form[data-draft]")) drafted = true;
+  });
+  addEventListener("beforeunload", (event) => {
+    if (drafted) event.preventDefault();
+  });
+  pane.addEventListener("submit", () => {
+    drafted = false;
+  });
+
+  document.addEventListener("htmx:before:request", (event) => {
+    const { ctx } = event.detail;
+    if (ctx.target !== pane) return;
+    const isSending = ctx.request.method === "POST" && ctx.sourceElement.matches("form");
+    if (!isSending && ctx.sourceElement !== pane && !mayLeave()) {
+      event.preventDefault();
+      return;
+    }
+    if (!isSending && ctx.sourceElement !== pane) wait(ctx);
+  });
+
+  // Keep the old card for 200 ms, then show the layout of the next one.
+  function wait(ctx) {
+    const timer = setTimeout(() => {
+      const bones = skeleton();
+      if (bones) pane.replaceChildren(bones);
+    }, 200);
+    document.addEventListener("htmx:finally:request", (event) => {
+      if (event.detail.ctx === ctx) clearTimeout(timer);
+    }, { once: true });
+  }
+
+  document.addEventListener("htmx:after:swap", (event) => {
+    const { ctx } = event.detail;
+    if (ctx?.target !== pane || !ctx.response) return;
+    drafted = pane.querySelector("[data-focus]") ? drafted : false;
+    if (ctx.sourceElement === pane) return;
+    const first = pane.querySelector("[data-focus]") ?? pane.querySelector("form[data-draft] [data-first]") ?? pane.querySelector("[data-card-title]");
+    first?.focus({ preventScroll: true });
+  });
+}
