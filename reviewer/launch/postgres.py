@@ -155,8 +155,9 @@ def _prepare_roles_and_database(server: Postgres) -> None:
             return
         _ensure_role(connection, OWNER, server.passwords.owner, "LOGIN CREATEDB")
         _ensure_role(connection, APP, server.passwords.app, "LOGIN")
+    # Rights laid into the template reach every database made from it, those that tests make included.
     with psycopg.connect(server.superuser_url("template1"), autocommit=True) as connection:
-        _prepare_template(connection)
+        _let_app_use_what_owner_makes(connection, owner=OWNER, app=APP)
     with psycopg.connect(server.superuser_url("postgres"), autocommit=True) as connection:
         name, owner = sql.Identifier(DATABASE), sql.Identifier(OWNER)
         connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(name, owner))
@@ -169,11 +170,19 @@ def _ensure_role(connection: psycopg.Connection, role: str, password: str, right
     connection.execute(statement.format(sql.Identifier(role), sql.Literal(password)))
 
 
-def _prepare_template(connection: psycopg.Connection) -> None:
-    """Rights laid into the template reach every database made from it, those that tests make included."""
+def prepare_given_database(owner_url: str, app_url: str) -> None:
+    """The same rights in a database that the installation brings, when it has a second role for the owner."""
+    app = psycopg.conninfo.conninfo_to_dict(app_url).get("user")
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        owner = connection.info.user
+        if app and app != owner:
+            _let_app_use_what_owner_makes(connection, owner=owner, app=str(app))
+
+
+def _let_app_use_what_owner_makes(connection: psycopg.Connection, *, owner: str, app: str) -> None:
     names = {
-        "app": sql.Identifier(APP),
-        "owner": sql.Identifier(OWNER),
+        "app": sql.Identifier(app),
+        "owner": sql.Identifier(owner),
         "schema": sql.Identifier(CHECKPOINT_SCHEMA),
     }
     for statement in (

@@ -18,6 +18,7 @@ from reviewer.launch.errors import LaunchError
 from reviewer.launch.home import Home, open_home
 from reviewer.launch.options import PROJECT, Options, read_options
 from reviewer.launch.plan import Chore, chores, process_table
+from reviewer.launch.postgres import prepare_given_database
 from reviewer.launch.services import Services, running_services
 from reviewer.launch.supervisor import POLL_SECONDS, Supervisor
 
@@ -70,6 +71,8 @@ def _run_held(
     terminal.say("Starting Countersign")
     with contextlib.ExitStack() as stack:
         services = _start_services(stack, options, home)
+        if options.database_url and options.owner_url:
+            prepare_given_database(options.owner_url, options.database_url)
         env = product_env(environment, options, home, port) | services.env()
         do_chores(options, home, env, services, requests)
         supervisor = Supervisor(home, env=env, servers=services.processes(), report=terminal.warn)
