@@ -19,6 +19,8 @@ PYTHON = VENV / "bin" / "python"
 OLDEST, TOO_NEW = (3, 11), (3, 14)
 LINES_EVERY = 20
 ERROR_LINES = 12
+# What pip says once for each line of the lock file.
+PACKAGE_BEGINS = ("Collecting ", "Ignoring ", "Processing ", "Requirement already satisfied")
 VERSION_CHECK = f"import pip, sys; sys.exit(not {OLDEST} <= sys.version_info[:2] < {TOO_NEW})"
 
 
@@ -91,7 +93,7 @@ def show_progress(output: Iterable[str], total: int, lines: list[str]) -> None:
     for text in output:
         line = text.rstrip()
         lines.append(line)
-        if line.startswith(("Collecting ", "Ignoring ", "Requirement already satisfied")):
+        if line.startswith(PACKAGE_BEGINS):
             done += 1
             if sys.stdout.isatty():
                 print(f"\r  {done} of {total} ", end="", flush=True)
