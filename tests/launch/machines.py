@@ -96,10 +96,10 @@ def launch(folder: Path, *arguments: str, env: Mapping[str, str], prefix: tuple[
     return Launcher(process, output)
 
 
-def refused(home: Path, **changes: str) -> str:
+def refused(home: Path, *, prefix: tuple[str, ...] = (), **changes: str) -> str:
     """Start the product where it must refuse: return its one line, and see that nothing was begun."""
     done = subprocess.run(
-        [sys.executable, "-m", "reviewer.launch", "run"],
+        [*prefix, sys.executable, "-m", "reviewer.launch", "run"],
         cwd=PROJECT,
         env=clean_environment(COUNTERSIGN_HOME=str(home), **changes),
         stdin=subprocess.DEVNULL,

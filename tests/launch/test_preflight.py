@@ -1,6 +1,7 @@
 """What cannot start says so in one line, exits with 1 and leaves nothing behind."""
 
 import contextlib
+import os
 import socket
 import struct
 import threading
@@ -11,7 +12,7 @@ import pytest
 
 from reviewer.launch.errors import LaunchError
 from reviewer.launch.options import read_options
-from tests.launch.machines import refused
+from tests.launch.machines import AS_NOBODY, refused
 from tests.servers import servers
 
 
@@ -62,6 +63,14 @@ def test_a_home_that_is_no_folder_is_named(tmp_path: Path) -> None:
     home.write_text("a file")
     line = refused(home, PORT="0")
     assert line == f"COUNTERSIGN_HOME {home} cannot be used: Not a directory."
+
+
+def test_a_home_that_may_not_be_used_is_named(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o500)
+    prefix = AS_NOBODY if os.geteuid() == 0 else ()
+    line = refused(home, prefix=prefix, PORT="0")
+    assert line == f"COUNTERSIGN_HOME {home} cannot be used: Permission denied."
 
 
 def test_a_database_that_is_too_old_is_named(tmp_path: Path) -> None:
