@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
@@ -10,3 +12,7 @@ class ReviewerConfig(AppConfig):
 
     name = "reviewer"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Let the rooms that listen to Django's own signals begin to listen; they need models, so not earlier."""
+        import_module("reviewer.sessions")

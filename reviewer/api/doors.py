@@ -1,7 +1,74 @@
-"""The machine's door: version 1 of the API."""
+"""The machine's door: version 1 of the API, assembled from its rooms.
+
+Every operation reads through ``reviewer.queries`` and calls one verb; nothing is decided here. Programs
+show a bearer token; cookies open nothing, so there is no CSRF to guard against.
+"""
 
 from __future__ import annotations
 
-from ninja import NinjaAPI
+from typing import Any
 
-api = NinjaAPI(title="Countersign", version="1", docs_url=None, urls_namespace="api")
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest
+from ninja import NinjaAPI, Router
+
+from reviewer.api import audit, bearer, problems, runs, tasks
+from reviewer.api.bodies import StrictJson
+from reviewer.api.docs import ReadablePage
+from reviewer.errors import NotFound
+
+DESCRIPTION = """\
+Start agents, read what they ask, decide, and read the audit trail.
+
+Send `Authorization: Bearer <token>`; `python manage.py create_token USER` prints a token once. A program has
+the rights of its person: what that person may not see answers 404.
+
+Send an `Idempotency-Key` with any POST that you may have to repeat: for 24 hours the same person, route, key
+and body get the first successful answer again (with `Idempotent-Replayed: true`), and another body gets 422.
+A request that failed changed nothing, so its key may be used again.
+
+Every error has the shape of `Problem`. Numbers in answers and inputs are kept exactly as JSON has them:
+integers of any size, floats as 64-bit, and `1` is not `1.0`.
+"""
+
+
+class Doors(NinjaAPI):
+    """An API whose views the pages' sign-in does not stand before: the token does."""
+
+    @property
+    def urls(self) -> tuple[list[Any], str, str]:
+        """Return the URL patterns for Django."""
+        patterns, app, namespace = super().urls
+        for pattern in patterns:
+            login_not_required(pattern.callback)
+        return patterns, app, namespace
+
+
+api = Doors(
+    title="Countersign",
+    version="1",
+    description=DESCRIPTION,
+    docs=ReadablePage(),
+    urls_namespace="api",
+    auth=bearer.Bearer(),
+    parser=StrictJson(),
+)
+api.add_router("", runs.router, tags=["Runs"])
+api.add_router("", tasks.router, tags=["Tasks"])
+api.add_router("", audit.router, tags=["Audit trail"])
+problems.install(api)
+
+
+nowhere_router = Router()
+
+
+@nowhere_router.api_operation(
+    ["GET", "POST", "PUT", "PATCH", "DELETE"], "/{path:rest}", auth=None, include_in_schema=False
+)
+def nowhere(request: HttpRequest, rest: str) -> None:  # noqa: ARG001
+    """Answer in JSON for an address that is none."""
+    raise NotFound(f"There is nothing at {request.path}. See /api/v1/docs.")
+
+
+# It matches everything, so it comes last.
+api.add_router("", nowhere_router)

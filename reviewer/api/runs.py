@@ -1,0 +1,70 @@
+"""Runs: start, read, retry, settle, give input, cancel."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from uuid import UUID
+
+from ninja import Router
+from ninja.responses import Status
+
+from agents_runtime.models import Run
+from reviewer import queries, steering
+from reviewer.api.bearer import ApiRequest
+from reviewer.api.bodies import NewInput, Settlement, StartRun
+from reviewer.api.idempotency import idempotent
+from reviewer.api.problems import Problem
+from reviewer.api.shapes import RunShape, run_shape
+
+router = Router()
+REFUSALS = {401: Problem, 403: Problem, 404: Problem, 409: Problem, 422: Problem}
+
+
+@router.post("/runs", response={201: RunShape, **REFUSALS}, summary="Start a run")
+@idempotent
+def start_run(request: ApiRequest, body: StartRun) -> Status[RunShape]:
+    """Start an agent in one's own name. 409 `agent_unavailable` when its code does not load."""
+    run = steering.start_run(body.agent, input=body.input, by=request.auth)
+    return Status(HTTPStatus.CREATED, _shape(request, run))
+
+
+@router.get("/runs/{uuid:run_id}", response={200: RunShape, 401: Problem, 404: Problem}, summary="Read a run")
+def read_run(request: ApiRequest, run_id: UUID) -> RunShape:
+    """Status, output or error, and everything the run waits or waited for."""
+    return _shape(request, queries.get_run(request.auth, run_id))
+
+
+@router.post("/runs/{uuid:run_id}/cancel", response={200: RunShape, **REFUSALS}, summary="Cancel a run")
+@idempotent
+def cancel_run(request: ApiRequest, run_id: UUID) -> RunShape:
+    """Stop the run; its open tasks are withdrawn. A tool that has already started is not undone."""
+    return _shape(request, steering.cancel(run_id, by=request.auth))
+
+
+@router.post("/runs/{uuid:run_id}/retry", response={200: RunShape, **REFUSALS}, summary="Retry a run")
+@idempotent
+def retry_run(request: ApiRequest, run_id: UUID) -> RunShape:
+    """Let a failed run, or an approved call that raised, try once more."""
+    return _shape(request, steering.retry(run_id, by=request.auth))
+
+
+@router.post("/runs/{uuid:run_id}/settle", response={200: RunShape, **REFUSALS}, summary="Settle a doubt")
+@idempotent
+def settle_run(request: ApiRequest, run_id: UUID, body: Settlement) -> RunShape:
+    """Say what became of a tool whose worker died: it happened (with its result), run it again, or stop."""
+    run = steering.settle(
+        run_id, outcome=body.outcome, result=body.result, execution_id=body.execution, by=request.auth
+    )
+    return _shape(request, run)
+
+
+@router.post("/runs/{uuid:run_id}/input", response={200: RunShape, **REFUSALS}, summary="Give new input")
+@idempotent
+def add_input(request: ApiRequest, run_id: UUID, body: NewInput) -> RunShape:
+    """Start the next turn of a run that is not waiting for people."""
+    return _shape(request, steering.add_input(run_id, input=body.input, by=request.auth))
+
+
+def _shape(request: ApiRequest, run: Run) -> RunShape:
+    visible = queries.visible_tasks(request.auth).filter(run=run).values_list("pk", flat=True)
+    return run_shape(run, visible_tasks=set(visible))

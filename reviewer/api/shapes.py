@@ -1,0 +1,319 @@
+"""What programs get: the shapes of runs, tasks, decisions and events, made from the rows they show.
+
+Values of agents leave as the JSON they are; only a run's pauses are cut where a person may not see their
+tasks.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Collection
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from ninja.responses import NinjaJSONEncoder
+from pydantic import BaseModel, Field
+
+from agents_runtime.canonical import decode
+from agents_runtime.models import Pause, Run, ToolExecution
+from agents_runtime.states import ExecutionStatus
+from reviewer import cards
+from reviewer.accounts.models import User
+from reviewer.api.problems import Pointed
+from reviewer.intake import person_of
+from reviewer.models import AuditEvent, Decision, ReviewTask
+
+Item = TypeVar("Item")
+
+
+class Page(BaseModel, Generic[Item]):
+    """A part of a list."""
+
+    items: list[Item]
+    total: int
+    limit: int
+    offset: int
+
+
+class TaskRow(BaseModel):
+    """A task as lists show it: without what is to be decided, which only its own address gives."""
+
+    id: UUID
+    status: str = Field(description="open, decided, expired, superseded, withdrawn")
+    kind: str = Field(description="tool_call, question, continue")
+    title: str
+    agent: str
+    tool: str
+    run: UUID
+    queue: str
+    risk: str
+    version: int
+    assigned_to: str | None
+    claimed_by: str | None
+    claimed_until: dt.datetime | None
+    claim_version: int
+    created_at: dt.datetime
+    due_at: dt.datetime | None
+    closed_at: dt.datetime | None
+
+
+class DecisionMade(BaseModel):
+    """A recorded decision."""
+
+    task: UUID
+    verdict: str = Field(description="approve, edit, reject, respond, answer")
+    answer: Any
+    digest: str
+    decided_by: str
+    decided_at: dt.datetime
+    via: str
+    reason_code: str
+    comment: str
+
+
+class Task(TaskRow):
+    """A whole card; giving it out is recorded as an opening."""
+
+    args: Any = Field(description="What will happen, or what is asked.")
+    response_schema: Any = Field(description="JSON Schema of the answer.")
+    decisions: list[str] = Field(description="The allowed decisions; `answer` is any other answer.")
+    args_schema: Any = None
+    tool_call_id: str
+    description: str
+    said: str = Field(description="The agent's own words. Untrusted.")
+    policy: str
+    digest: str = Field(description="Send it back with the decision: it names exactly this card.")
+    previous: UUID | None = Field(description="The task whose answer the agent refused, if any.")
+    refused_answer: Any = None
+    refusal: list[Pointed] = []
+    decision: DecisionMade | None = None
+
+
+class PauseShape(BaseModel):
+    """One interrupt of a run. ``value`` and ``response_schema`` are null unless one may see all its tasks."""
+
+    id: UUID
+    interrupt_id: str
+    namespace: str
+    round: int
+    kind: str = Field(description="per_call, batched, legacy, question, static")
+    status: str
+    tool: str
+    tool_call_id: str
+    value: Any = None
+    response_schema: Any = None
+    error: str
+    tasks: list[UUID]
+    created_at: dt.datetime
+    answered_at: dt.datetime | None
+    closed_at: dt.datetime | None
+
+
+class Doubt(BaseModel):
+    """An attempt to run a tool whose end nobody saw."""
+
+    execution: int
+    tool: str
+    attempt: int
+    started_at: dt.datetime
+    since: dt.datetime | None
+
+
+class RunShape(BaseModel):
+    """A run."""
+
+    id: UUID
+    agent: str
+    status: str = Field(description="queued, running, waiting, in_doubt, finished, failed, cancelled")
+    input: Any
+    output: Any = Field(description="null until finished.")
+    error: str
+    requested_by: str
+    created_at: dt.datetime
+    started_at: dt.datetime | None
+    finished_at: dt.datetime | None
+    pauses: list[PauseShape]
+    in_doubt: list[Doubt]
+
+
+class Event(BaseModel):
+    """One event of the audit trail."""
+
+    id: int
+    type: str
+    at: dt.datetime
+    actor: str
+    run: UUID | None
+    task: UUID | None
+    queue: int | None
+    agent: str
+    tool: str
+    outcome: str
+    payload: Any
+
+
+class Events(BaseModel):
+    """A part of the trail, newest first; ``next`` is the ``before`` of the part that follows."""
+
+    items: list[Event]
+    next: int | None
+
+
+def as_json(shape: BaseModel) -> str:
+    """Return a shape as the API sends it."""
+    return json.dumps(shape.model_dump(), cls=NinjaJSONEncoder)
+
+
+def task_row(task: ReviewTask) -> TaskRow:
+    """Return the row of a task."""
+    return TaskRow(**_row_fields(task))
+
+
+def task_card(task: ReviewTask) -> Task:
+    """Return the whole card of a task."""
+    decision = task.decisions.select_related("person").order_by("-decided_at").first()
+    return Task(
+        **_row_fields(task),
+        args=task.arguments,
+        response_schema=task.schema,
+        decisions=_allowed(task),
+        args_schema=decode(task.args_schema),
+        tool_call_id=task.tool_call_id,
+        description=task.description,
+        said=task.said,
+        policy=task.policy_label,
+        digest=task.digest,
+        previous=task.previous_id,
+        refused_answer=decode(task.refused_answer),
+        refusal=[Pointed(**problem) for problem in decode(task.refusal)],
+        decision=decision_made(decision) if decision else None,
+    )
+
+
+def _row_fields(task: ReviewTask) -> dict[str, Any]:
+    return {
+        "id": task.pk,
+        "status": task.status,
+        "kind": task.kind,
+        "title": task.title,
+        "agent": task.agent,
+        "tool": task.tool,
+        "run": task.run_id,
+        "queue": task.queue.slug,
+        "risk": task.risk,
+        "version": task.version,
+        "assigned_to": _name(task.assigned_to),
+        "claimed_by": _name(task.claimed_by),
+        "claimed_until": task.claimed_until,
+        "claim_version": task.claim_version,
+        "created_at": task.created_at,
+        "due_at": task.due_at,
+        "closed_at": task.closed_at,
+    }
+
+
+def _allowed(task: ReviewTask) -> list[str]:
+    """Return the decisions that the task's schema allows, as the card offers them."""
+    card = cards.build(
+        cards.CardRequest(
+            card_id=str(task.pk),
+            tool=task.tool,
+            args=task.arguments,
+            response_schema=task.schema,
+            args_schema=decode(task.args_schema),
+        )
+    )
+    return [choice.verdict for choice in card.choices]
+
+
+def decision_made(decision: Decision) -> DecisionMade:
+    """Return the shape of a decision."""
+    return DecisionMade(
+        task=decision.task_id,
+        verdict=decision.verdict,
+        answer=decode(decision.answer),
+        digest=decision.digest,
+        decided_by=decision.person_name,
+        decided_at=decision.decided_at,
+        via=decision.via,
+        reason_code=decision.reason_code,
+        comment=decision.comment,
+    )
+
+
+def run_shape(run: Run, *, visible_tasks: Collection[UUID]) -> RunShape:
+    """Return the shape of a run for someone who may see these of its tasks."""
+    requester = person_of(run.requested_by)
+    pauses = run.pauses.prefetch_related("tasks").order_by("created_at", "place", "pk")
+    return RunShape(
+        id=run.pk,
+        agent=run.agent.name,
+        status=run.status,
+        input=decode(run.input),
+        output=decode(run.output) if run.output else None,
+        error=run.error,
+        requested_by=requester.display_name if requester else run.requested_by,
+        created_at=run.created_at,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        pauses=[_pause(pause, visible_tasks) for pause in pauses],
+        in_doubt=[_doubt(execution) for execution in _in_doubt(run)],
+    )
+
+
+def _pause(pause: Pause, visible_tasks: Collection[UUID]) -> PauseShape:
+    tasks = sorted(pause.tasks.all(), key=lambda task: task.position)
+    may_see = bool(tasks) and all(task.pk in visible_tasks for task in tasks)
+    return PauseShape(
+        id=pause.pk,
+        interrupt_id=pause.interrupt_id,
+        namespace=pause.namespace,
+        round=pause.round,
+        kind=pause.kind,
+        status=pause.status,
+        tool=pause.tool,
+        tool_call_id=pause.tool_call_id,
+        value=decode(pause.value) if may_see else None,
+        response_schema=decode(pause.response_schema) if may_see else None,
+        error=pause.error,
+        tasks=[task.pk for task in tasks if task.pk in visible_tasks],
+        created_at=pause.created_at,
+        answered_at=pause.answered_at,
+        closed_at=pause.closed_at,
+    )
+
+
+def _in_doubt(run: Run) -> list[ToolExecution]:
+    return list(run.executions.filter(status=ExecutionStatus.STARTED, in_doubt_since__isnull=False))
+
+
+def _doubt(execution: ToolExecution) -> Doubt:
+    return Doubt(
+        execution=execution.pk,
+        tool=execution.tool,
+        attempt=execution.attempt,
+        started_at=execution.started_at,
+        since=execution.in_doubt_since,
+    )
+
+
+def event(found: AuditEvent) -> Event:
+    """Return the shape of an audit event."""
+    return Event(
+        id=found.pk,
+        type=found.type,
+        at=found.at,
+        actor=found.actor_name,
+        run=found.run_id,
+        task=found.task_id,
+        queue=found.queue_id,
+        agent=found.agent,
+        tool=found.tool,
+        outcome=found.outcome,
+        payload=decode(found.payload),
+    )
+
+
+def _name(person: User | None) -> str | None:
+    return person.display_name if person else None

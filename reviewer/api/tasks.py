@@ -1,0 +1,113 @@
+"""Tasks: find, open, claim, release, decide."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated
+from uuid import UUID
+
+from ninja import Query, Router
+from ninja.responses import Status
+from pydantic import BaseModel, Field
+
+from reviewer import claims, decisions, queries
+from reviewer.api.bearer import ApiRequest
+from reviewer.api.bodies import NewDecision, Text
+from reviewer.api.idempotency import idempotent
+from reviewer.api.problems import Problem
+from reviewer.api.shapes import DecisionMade, Page, Task, TaskRow, decision_made, task_card, task_row
+from reviewer.models import ReviewTask, TaskStatus
+from reviewer.openings import opened
+from reviewer.queries import URGENT_FIRST
+
+router = Router()
+REFUSALS = {401: Problem, 403: Problem, 404: Problem, 409: Problem, 422: Problem}
+
+
+class TaskFilter(BaseModel):
+    """Which tasks to list."""
+
+    status: Annotated[TaskStatus | None, Field(description="Only tasks in this status.")] = None
+    queue: Annotated[Text, Field(max_length=60, description="Slug of a queue.")] = ""
+    run: Annotated[UUID | None, Field(description="Only tasks of this run.")] = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+
+
+@router.get("/tasks", response={200: Page[TaskRow], 401: Problem, 422: Problem}, summary="List tasks")
+def list_tasks(request: ApiRequest, wanted: Query[TaskFilter]) -> Page[TaskRow]:
+    """The tasks one may see, most urgent first."""
+    conditions = {"status": wanted.status, "queue__slug": wanted.queue, "run_id": wanted.run}
+    tasks = queries.visible_tasks(request.auth).filter(
+        **{name: value for name, value in conditions.items() if value not in (None, "")}
+    )
+    part = tasks.order_by(*URGENT_FIRST)[wanted.offset : wanted.offset + wanted.limit]
+    return Page(
+        items=[task_row(task) for task in part],
+        total=tasks.count(),
+        limit=wanted.limit,
+        offset=wanted.offset,
+    )
+
+
+@router.get("/tasks/{uuid:task_id}", response={200: Task, 401: Problem, 404: Problem}, summary="Open a task")
+def open_task(request: ApiRequest, task_id: UUID) -> Task:
+    """The whole card. Recorded: this person had this digest before them."""
+    return _card(request, queries.get_task(request.auth, task_id))
+
+
+@router.post("/tasks/{uuid:task_id}/decision", response={200: DecisionMade, **REFUSALS}, summary="Decide")
+@idempotent
+def decide(request: ApiRequest, task_id: UUID, body: NewDecision) -> DecisionMade:
+    """Decide exactly the card with `digest`; an unclaimed task is claimed along.
+
+    409: `taken` by another person, `stale` because the card changed, or already `decided`: `who` and `when`
+    say by whom. 422: `problems` point into `answer`.
+    """
+    decision = decisions.decide(
+        task_id,
+        by=request.auth,
+        answer=body.answer,
+        digest=body.digest,
+        claim_version=body.claim_version,
+        reason_code=body.reason_code,
+        comment=body.comment,
+        via="api",
+    )
+    decision.refresh_from_db(fields=["decided_at"])
+    return decision_made(decision)
+
+
+@router.post("/tasks/{uuid:task_id}/claim", response={200: Task, **REFUSALS}, summary="Claim a task")
+@idempotent
+def claim(request: ApiRequest, task_id: UUID) -> Task:
+    """Hold the task for a while, or longer. Its whole card comes back and is recorded as opened."""
+    claims.claim(task_id, by=request.auth)
+    return _card(request, queries.get_task(request.auth, task_id))
+
+
+@router.post("/tasks/{uuid:task_id}/release", response={200: TaskRow, **REFUSALS}, summary="Release a task")
+@idempotent
+def release(request: ApiRequest, task_id: UUID) -> TaskRow:
+    """Give the task back; a lead of its queue may give back anybody's."""
+    claims.release(task_id, by=request.auth)
+    return task_row(queries.get_task(request.auth, task_id))
+
+
+@router.post(
+    "/queues/{slug:slug}/claim-next",
+    response={200: Task, 204: None, **REFUSALS},
+    summary="Claim the next task",
+)
+@idempotent
+def claim_next(request: ApiRequest, slug: str) -> Status[Task] | Status[None]:
+    """Claim the most urgent free task of a queue; 204 when nothing waits."""
+    task = claims.claim_next(slug, by=request.auth)
+    if task is None:
+        return Status(HTTPStatus.NO_CONTENT, None)
+    return Status(HTTPStatus.OK, _card(request, queries.get_task(request.auth, task.pk)))
+
+
+def _card(request: ApiRequest, task: ReviewTask) -> Task:
+    opened(task, by=request.auth, via="api")
+    return task_card(task)
