@@ -56,6 +56,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "reviewer.web.errors.ProblemMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -68,6 +69,10 @@ TEMPLATES = [
         "DIRS": [PROJECT / "templates"],
         "APP_DIRS": False,
         "OPTIONS": {
+            "libraries": {
+                "look": "reviewer.web.templatetags.look",
+                "pages": "reviewer.web.templatetags.pages",
+            },
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.template.context_processors.i18n",
@@ -121,6 +126,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENV.secure_cookies
 SESSION_COOKIE_NAME = "__Host-countersign" if ENV.secure_cookies else f"countersign_{ENV.port}"
 CSRF_COOKIE_NAME = "__Host-csrf" if ENV.secure_cookies else f"countersign_csrf_{ENV.port}"
 CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_FAILURE_VIEW = "reviewer.web.errors.no_token"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
@@ -181,6 +187,8 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 COUNTERSIGN_DESK = "reviewer.intake.Desk"
 COUNTERSIGN_AGENTS = list(ENV.agents)
 COUNTERSIGN_MODEL = ENV.model
+COUNTERSIGN_SCRIPT_DELAY = ENV.script_delay_ms / 1000  # seconds between two words of the scripted model
+COUNTERSIGN_HOME = ENV.home
 COUNTERSIGN_DEMO = ENV.demo
 COUNTERSIGN_CLAIM_SECONDS = 15 * 60
 COUNTERSIGN_STEP_DEADLINE = ENV.step_deadline

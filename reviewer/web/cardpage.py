@@ -211,7 +211,7 @@ def _open_form(
     draft = refused if refused is not None and cards.verdict_of(refused) == wanted else None
     form = card.open(wanted, draft=draft) if draft is not None else card.open(wanted)
     diff = (
-        draw.render_diff(cards.changes_of(card, draft) if draft is not None else ())
+        draw.render_diff(card.changes(draft) if draft is not None else ())
         if wanted == "edit"
         else None
     )
@@ -313,7 +313,7 @@ def _what_note(task: ReviewTask, actions: Sequence[Action]) -> str:
 def _changes(card: cards.Card, decision: Decision | None) -> SafeString | None:
     if decision is None or decision.verdict != Verdict.EDIT:
         return None
-    return draw.render_diff(cards.changes_of(card, decode(decision.answer)))
+    return draw.render_diff(card.changes(decode(decision.answer)))
 
 
 def _answer(task: ReviewTask, decision: Decision | None) -> SafeString | None:

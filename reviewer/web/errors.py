@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.deprecation import MiddlewareMixin
 from django.utils.translation import gettext as _
 
 from agents_runtime import errors as runtime
@@ -14,14 +13,8 @@ from reviewer import errors as review
 from reviewer.web.requests import wants_fragment
 
 
-class ProblemMiddleware:
+class ProblemMiddleware(MiddlewareMixin):
     """Turns the errors that verbs and queries raise on purpose into pages: 404, 403, 409, 422."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, problem: Exception) -> HttpResponse | None:
         """Answer a known problem; anything else stays an error of ours."""
