@@ -1,0 +1,66 @@
+"""The one door to the JSON Schema engine: linear-time patterns, no network, formats as hints only.
+
+Schemas are untrusted: patterns never reach Python's ``re``, references never leave the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import jsonschema_rs
+
+from reviewer.cards.schema import Document
+from reviewer.cards.values import DEEPEST, Json, depth_within
+
+_ROOT: Final = "urn:card:schema"
+_REFERENCES: Final = ("$ref", "$dynamicRef")
+_NAMES_A_RESOURCE: Final = frozenset({"$id", "$anchor", "$schema", "$dynamicAnchor"})
+
+
+def accepts(document: Document, schema: Json, value: Json) -> bool:
+    """Say whether ``value`` is valid; a schema that the engine cannot read accepts nothing."""
+    validator = _validator(document, schema)
+    return validator is not None and bool(validator.is_valid(value))
+
+
+def problems(document: Document, schema: Json, value: Json) -> Iterator[jsonschema_rs.ValidationError]:
+    """Yield what is wrong with ``value``. A schema that the engine cannot read finds nothing wrong."""
+    validator = _validator(document, schema)
+    if validator is not None:
+        yield from validator.iter_errors(value)
+
+
+def is_readable(document: Document, schema: Json) -> bool:
+    """Say whether the engine can check values against this schema."""
+    return _validator(document, schema) is not None
+
+
+def _validator(document: Document, schema: Json) -> jsonschema_rs.Draft202012Validator | None:
+    if not depth_within(schema, DEEPEST) or not depth_within(document.root, DEEPEST):
+        return None
+    try:
+        registry = jsonschema_rs.Registry([(_ROOT, _without_names(document.root))])
+        return jsonschema_rs.Draft202012Validator(anchored(schema), registry=registry, offline=True, validate_formats=False)
+    except ValueError:  # the engine's own errors are ValueErrors: a bad pattern, a dangling reference, a wrong type
+        return None
+
+
+def anchored(schema: Json) -> Json:
+    """Return a piece of the document that can stand alone: its local references point into the registered document."""
+    if isinstance(schema, list):
+        return [anchored(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _ROOT + value if key in _REFERENCES and isinstance(value, str) and value.startswith("#") else anchored(value)
+        for key, value in schema.items()
+        if key not in _NAMES_A_RESOURCE or not isinstance(value, str)
+    }
+
+
+def _without_names(schema: Json) -> Json:
+    """Return the document without identifiers that would move its references elsewhere."""
+    if not isinstance(schema, dict):
+        return schema
+    return {key: value for key, value in schema.items() if key not in _NAMES_A_RESOURCE}

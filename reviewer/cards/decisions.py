@@ -1,0 +1,158 @@
+"""Which decisions a response schema allows, and the answer each one starts from.
+
+A decision is an object whose ``type`` is a constant: approve, edit, reject, respond, or a word of the agent's own. Any other
+schema asks for an answer, and so is one choice, ``answer``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reviewer.cards import branches
+from reviewer.cards.schema import Document, Undrawable
+from reviewer.cards.tree import Entry, Group, State, Tree
+from reviewer.cards.values import MISSING, Json
+
+APPROVE, EDIT, REJECT, RESPOND, ANSWER = "approve", "edit", "reject", "respond", "answer"
+VERDICTS: Final = (APPROVE, EDIT, REJECT, RESPOND)
+_ARGS_NAME: Final = "arguments of the tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One decision a reviewer may take. ``root`` is the whole document that ``schema`` belongs to."""
+
+    verdict: str
+    schema: Json
+    root: Json
+    initial: Json = MISSING
+    label: str = ""
+    direct: bool = False
+
+    @property
+    def args_pointer(self) -> str:
+        """Where the edited arguments are in the answer; "" for all but an edit of a tool call."""
+        return "/edited_action/args" if _is_edit_of_action(self.initial) else ""
+
+    @property
+    def args_schema(self) -> Json:
+        """The schema of the edited arguments, as a part of ``root``; True where nothing is known of them."""
+        document = Document(self.root)
+        try:
+            action = document.plain(self.schema["properties"]["edited_action"])
+            return action["properties"]["args"]
+        except (Undrawable, KeyError, TypeError):
+            return True
+
+
+def choices(response_schema: Json, *, tool: str, args: Json, args_schema: Json | None = None) -> tuple[Choice, ...]:
+    """Return the decisions a schema allows, in the order approve, edit, reject, respond, then the agent's own."""
+    root = _with_args_schema(response_schema, args_schema)
+    found = _decisions(Document(root))
+    if not found:
+        return (Choice(ANSWER, root, root),)
+    made = [_choice(verdict, schema, root, tool, args, args_schema) for verdict, schema in found]
+    return tuple(sorted(made, key=lambda choice: VERDICTS.index(choice.verdict) if choice.verdict in VERDICTS else 9))
+
+
+def verdict_of(answer: Json) -> str:
+    """Return the verdict of an answer, ``answer`` where it is not a decision."""
+    kind = answer.get("type") if isinstance(answer, dict) else None
+    return kind if isinstance(kind, str) and kind in VERDICTS else ANSWER
+
+
+def soften(tree: Tree) -> Tree:
+    """Let an optional message of a decision start as an open field that is not sent while it is blank."""
+    if not isinstance(tree.root, Group):
+        return tree
+    fields = tuple(
+        replace(child, state=State.VALUE, blank_is_absent=True)
+        if isinstance(child, Entry) and child.kind == "string" and State.ABSENT in child.states and child.original is MISSING
+        else child
+        for child in tree.root.fields
+    )
+    return replace(tree, root=replace(tree.root, fields=fields))
+
+
+def _decisions(document: Document) -> list[tuple[str, Json]]:
+    """Return (verdict, schema) for each decision, or nothing where the schema asks for something else."""
+    try:
+        shape = document.shape(document.root)
+    except Undrawable:
+        return []
+    if shape.nullable:
+        return []
+    schemas = [option.schema for option in shape.options] or [shape.schema]
+    verdicts = [_constant(document, schema) for schema in schemas]
+    known = [verdict for verdict in verdicts if verdict is not None]
+    if len(set(known)) < len(schemas) or not set(known) & set(VERDICTS):
+        return []
+    return list(zip(known, schemas, strict=True))
+
+
+def _constant(document: Document, schema: dict[str, Json]) -> str | None:
+    properties = schema.get("properties")
+    kind = properties.get("type") if isinstance(properties, dict) else None
+    if not isinstance(kind, dict):
+        return None
+    try:
+        plain = document.plain(kind)
+    except Undrawable:
+        return None
+    options = [plain["const"]] if "const" in plain else plain.get("enum")
+    if not isinstance(options, list) or len(options) != 1 or not isinstance(options[0], str):
+        return None
+    return options[0]
+
+
+def _choice(verdict: str, schema: Json, root: Json, tool: str, args: Json, args_schema: Json | None) -> Choice:
+    properties = schema["properties"]
+    title = schema.get("title")
+    label = title if verdict not in VERDICTS and isinstance(title, str) and title.strip() else verdict
+    direct = set(properties) == {"type"}
+    if verdict != EDIT or "edited_action" not in properties or args is MISSING:
+        return Choice(verdict, schema, root, label=label, direct=direct)
+    if args_schema is not None:
+        schema = _with_args_reference(Document(root), schema)
+    initial = {"type": verdict, "edited_action": {"name": tool, "args": args}}
+    return Choice(verdict, schema, root, initial=initial, label=label)
+
+
+def _with_args_schema(response_schema: Json, args_schema: Json | None) -> Json:
+    """Return the document with the tool's own schema of its arguments added, its references made to stay inside it."""
+    if args_schema is None or not isinstance(response_schema, dict):
+        return response_schema
+    known = response_schema.get("$defs")
+    kept = known if isinstance(known, dict) else {}
+    return {**response_schema, "$defs": {**kept, _ARGS_NAME: _rebased(args_schema)}}
+
+
+def _rebased(schema: Json) -> Json:
+    if isinstance(schema, list):
+        return [_rebased(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: f"#/$defs/{_ARGS_NAME}{value[1:]}"
+        if key == "$ref" and isinstance(value, str) and value.startswith("#")
+        else _rebased(value)
+        for key, value in schema.items()
+    }
+
+
+def _with_args_reference(document: Document, schema: Json) -> Json:
+    """Return the edit decision with the tool's schema in place of arguments of which the response schema knows nothing."""
+    try:
+        action = document.plain(schema["properties"]["edited_action"])
+        args = document.plain(action["properties"]["args"])
+    except (Undrawable, KeyError, TypeError):
+        return schema
+    if args.get("properties") or branches.implied_type(args) != "object":
+        return schema
+    properties = {**action["properties"], "args": {"$ref": f"#/$defs/{_ARGS_NAME}"}}
+    return {**schema, "properties": {**schema["properties"], "edited_action": {**action, "properties": properties}}}
+
+
+def _is_edit_of_action(initial: Json) -> bool:
+    return isinstance(initial, dict) and isinstance(initial.get("edited_action"), dict)

@@ -1,0 +1,174 @@
+"""What a reviewer changed: by type and value, lists by item, long text by line.
+
+Does not live here: how a change is drawn (``render``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from typing import Final
+
+from reviewer.cards.names import pointer_step
+from reviewer.cards.values import DEEPEST, MISSING, Json, depth_within, same
+
+CHANGED, ADDED, REMOVED, MOVED = "changed", "added", "removed", "moved"
+LONG_TEXT: Final = 80
+_LONGEST_LIST: Final = 400
+_MOST_WORDS: Final = 2_000
+_CONTEXT: Final = 2
+_WORD: Final = re.compile(r"\s+|\w+|[^\w\s]")
+
+Step = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference. ``steps`` lead to it in the new value, or in the old one where it was removed."""
+
+    steps: tuple[Step, ...]
+    kind: str
+    before: Json = MISSING
+    after: Json = MISSING
+    came_from: int | None = None
+
+    @property
+    def pointer(self) -> str:
+        return "".join(f"/{pointer_step(step)}" for step in self.steps)
+
+    @property
+    def name(self) -> str:
+        """The place as people write it: ``to[3].address``."""
+        return place_name(self.steps)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the change as it is stored with a decision."""
+        told = {"pointer": self.pointer, "kind": self.kind, "before": self.before, "after": self.after}
+        return {key: value for key, value in told.items() if value is not MISSING}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a text difference: ``del``, ``ins``, ``same`` or ``skip``; parts that differ are marked."""
+
+    kind: str
+    parts: tuple[tuple[str, bool], ...] = ()
+    skipped: int = 0
+
+
+def diff(before: Json, after: Json) -> tuple[Change, ...]:
+    """Return every difference between two values, in the order a reader meets them."""
+    if not depth_within([before, after], DEEPEST):
+        return () if before is after else (Change((), CHANGED, before, after),)
+    return tuple(_differences(before, after, ()))
+
+
+def place_name(steps: Sequence[Step]) -> str:
+    """Return a place as people write it; keys that could be misread are quoted."""
+    name = ""
+    for step in steps:
+        if isinstance(step, int):
+            name += f"[{step}]"
+        elif re.fullmatch(r"[\w$-]+", step):
+            name += f".{step}" if name else step
+        else:
+            name += f"[{json.dumps(step, ensure_ascii=False)}]"
+    return name
+
+
+def _differences(before: Json, after: Json, steps: tuple[Step, ...]) -> Iterator[Change]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in [*before, *(key for key in after if key not in before)]:
+            yield from _differences(before.get(key, MISSING), after.get(key, MISSING), (*steps, key))
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _list_differences(before, after, steps)
+    elif before is MISSING and after is not MISSING:
+        yield Change(steps, ADDED, after=after)
+    elif after is MISSING and before is not MISSING:
+        yield Change(steps, REMOVED, before=before)
+    elif not same(before, after):
+        yield Change(steps, CHANGED, before, after)
+
+
+def _list_differences(before: list[Json], after: list[Json], steps: tuple[Step, ...]) -> Iterator[Change]:
+    found: list[Change] = []
+    for tag, from_, to, start, end in _blocks(before, after):
+        if tag == "equal":
+            continue
+        paired = min(to - from_, end - start)
+        for offset in range(paired):
+            found.extend(_differences(before[from_ + offset], after[start + offset], (*steps, start + offset)))
+        found.extend(Change((*steps, at), REMOVED, before=before[at]) for at in range(from_ + paired, to))
+        found.extend(Change((*steps, at), ADDED, after=after[at]) for at in range(start + paired, end))
+    yield from _with_moves(found, len(steps))
+
+
+def _blocks(before: list[Json], after: list[Json]) -> list[tuple[str, int, int, int, int]]:
+    if max(len(before), len(after)) > _LONGEST_LIST:
+        return [("replace", 0, len(before), 0, len(after))]
+    texts = [[json.dumps(item, sort_keys=True) for item in side] for side in (before, after)]
+    return SequenceMatcher(None, texts[0], texts[1], autojunk=False).get_opcodes()
+
+
+def _with_moves(found: list[Change], depth: int) -> Iterator[Change]:
+    """Yield the changes of one list, an item that was removed here and added there told as one move."""
+    removed = [change for change in found if change.kind == REMOVED and len(change.steps) == depth + 1]
+    for change in found:
+        if change in removed and any(other.kind == ADDED and same(other.after, change.before) for other in found):
+            continue
+        if change.kind == ADDED and len(change.steps) == depth + 1:
+            source = next((old for old in removed if same(old.before, change.after)), None)
+            if source is not None:
+                yield replace(change, kind=MOVED, before=change.after, came_from=int(source.steps[-1]))
+                continue
+        yield change
+
+
+def text_lines(before: str, after: str) -> tuple[Line, ...]:
+    """Return the difference of two texts: long ones by line with a little of what is around, short ones in one line each."""
+    if max(len(before), len(after)) <= LONG_TEXT and "\n" not in before + after:
+        return _pair(before, after)
+    old, new = before.split("\n"), after.split("\n")
+    if max(len(old), len(new)) > _MOST_WORDS:
+        return (Line("del", ((before, True),)), Line("ins", ((after, True),)))
+    found: list[Line] = []
+    for tag, from_, to, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            found.extend(_context(old[from_:to], is_first=from_ == 0, is_last=to == len(old)))
+            continue
+        paired = min(to - from_, end - start)
+        for offset in range(paired):
+            found.extend(_pair(old[from_ + offset], new[start + offset]))
+        found.extend(Line("del", ((text, True),)) for text in old[from_ + paired : to])
+        found.extend(Line("ins", ((text, True),)) for text in new[start + paired : end])
+    return tuple(found)
+
+
+def _context(lines: list[str], *, is_first: bool, is_last: bool) -> Iterator[Line]:
+    head = 0 if is_first else _CONTEXT
+    tail = 0 if is_last else _CONTEXT
+    if len(lines) <= head + tail + 1:
+        yield from (Line("same", ((text, False),)) for text in lines)
+        return
+    yield from (Line("same", ((text, False),)) for text in lines[:head])
+    yield Line("skip", skipped=len(lines) - head - tail)
+    yield from (Line("same", ((text, False),)) for text in lines[len(lines) - tail :])
+
+
+def _pair(before: str, after: str) -> tuple[Line, Line]:
+    old, new = _WORD.findall(before), _WORD.findall(after)
+    if max(len(old), len(new)) > _MOST_WORDS:
+        return Line("del", ((before, True),)), Line("ins", ((after, True),))
+    dels: list[tuple[str, bool]] = []
+    inss: list[tuple[str, bool]] = []
+    for tag, from_, to, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        dels.append(("".join(old[from_:to]), tag != "equal"))
+        inss.append(("".join(new[start:end]), tag != "equal"))
+    return Line("del", _parts(dels)), Line("ins", _parts(inss))
+
+
+def _parts(parts: list[tuple[str, bool]]) -> tuple[tuple[str, bool], ...]:
+    return tuple(part for part in parts if part[0])

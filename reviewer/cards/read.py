@@ -1,0 +1,233 @@
+"""Field tree -> typed answer, or what is wrong with what was typed.
+
+What nobody touched comes back as the agent's own object, to the byte. What was typed is parsed to the type its field shows,
+never through a float on its way to an integer, and never coerced.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final, NoReturn
+
+from reviewer.cards.errors import FieldError
+from reviewer.cards.names import pointer_step
+from reviewer.cards.tree import Choice, Entry, Fixed, Group, Item, Items, Lazy, Mapping, Multi, Node, Raw, State, Tree, Union
+from reviewer.cards.values import DEEPEST, MISSING, Json, depth_within, json_text, lines, same, text_of, typeable
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,400}")
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,4})?")
+
+
+def read(tree: Tree) -> tuple[Json, tuple[FieldError, ...]]:
+    """Return the answer and everything that does not parse. With errors the answer holds the typed text in those places."""
+    reader = _Reader()
+    answer = reader.value(tree.root, "")
+    if tree.overflow:
+        reader.errors.append(FieldError("", "overflow", path=""))
+    return answer, tuple(reader.errors)
+
+
+def is_changed(node: Node) -> bool:
+    """Say whether a field would send something else than the agent's value."""
+    reader = _Reader()
+    value = reader.value(node, "")
+    return bool(reader.errors) or not same(value, node.original)
+
+
+def parse_json(text: str) -> Json:
+    """Return the value of a JSON text. Raises ``Unreadable`` for duplicate keys, NaN, deep nesting and plain mistakes."""
+    if not text.strip():
+        raise Unreadable("json-empty")
+    try:
+        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+    except json.JSONDecodeError as problem:
+        raise Unreadable("json", line=problem.lineno, column=problem.colno) from None
+    except RecursionError:
+        raise Unreadable("json-deep") from None
+    except ValueError:  # more digits than Python takes in one number
+        raise Unreadable("number") from None
+    if not depth_within(value, DEEPEST):
+        raise Unreadable("json-deep")
+    return value
+
+
+class Unreadable(Exception):
+    """A text that cannot be read; ``code`` is a key of ``errors.MESSAGES``."""
+
+    def __init__(self, code: str, **params: Json) -> None:
+        super().__init__(code)
+        self.code = code
+        self.params = params
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.errors: list[FieldError] = []
+
+    def value(self, node: Node, pointer: str) -> Json:
+        if node.state is State.ABSENT:
+            return MISSING
+        if node.state is State.NULL:
+            return None
+        try:
+            return self._read(node, pointer)
+        except Unreadable as problem:
+            self.errors.append(FieldError(pointer, problem.code, problem.params, node.path))
+            text = getattr(node, "text", None)
+            return MISSING if text is None else text
+
+    def _read(self, node: Node, pointer: str) -> Json:
+        if node.unseen:
+            raise Unreadable("unseen")
+        match node:
+            case Entry():
+                return _entry(node)
+            case Choice():
+                return _choice(node)
+            case Multi():
+                return _multi(node)
+            case Fixed():
+                return node.original if node.given else node.value
+            case Raw():
+                return _raw(node)
+            case Group():
+                return self._group(node, pointer)
+            case Items():
+                return self._items(node, pointer)
+            case Mapping():
+                return self._mapping(node, pointer)
+            case Union():
+                return self._union(node, pointer)
+            case Lazy():
+                raise Unreadable("choose")
+        raise TypeError(f"no reader for {type(node).__name__}")
+
+    def _group(self, node: Group, pointer: str) -> Json:
+        found = {}
+        for child in node.fields:
+            value = self.value(child, f"{pointer}/{pointer_step(str(child.key))}")
+            if value is not MISSING:
+                found[str(child.key)] = value
+        extra = MISSING if node.extra is None else self.value(node.extra, pointer)
+        if isinstance(extra, dict):
+            found.update(extra)
+        return _in_order(found, node.original)
+
+    def _items(self, node: Items, pointer: str) -> Json:
+        values = (self.value(item.node, f"{pointer}/{index}") for index, item in enumerate(node.items))
+        return [None if value is MISSING else value for value in values]
+
+    def _mapping(self, node: Mapping, pointer: str) -> Json:
+        found: dict[str, Json] = {}
+        for item in node.items:
+            key = _key(item)
+            value = self.value(item.node, f"{pointer}/{pointer_step(key)}")
+            if key in found or key in node.taken:
+                self.errors.append(FieldError(pointer, "key-taken", {"key": key}, item.node.path))
+            found[key] = value
+        return {key: None if value is MISSING else value for key, value in found.items()}
+
+    def _union(self, node: Union, pointer: str) -> Json:
+        if node.branch is None:
+            raise Unreadable("choose-kind")
+        return self.value(node.branch, pointer)
+
+
+def _key(item: Item) -> str:
+    return item.given_key if item.given_key is not None and item.key == item.given_key else item.key
+
+
+def _in_order(found: dict[str, Json], original: Json) -> dict[str, Json]:
+    """Return the object with the agent's keys in the agent's order, new ones after them."""
+    if not isinstance(original, dict):
+        return found
+    known = {key: found[key] for key in original if key in found}
+    return known | found
+
+
+def _entry(node: Entry) -> Json:
+    if node.text is None:
+        if node.blank_is_absent:
+            return MISSING
+        raise Unreadable("missing")
+    if node.given and node.text == lines(text_of(node.original)):
+        return node.original
+    if node.kind == "string":
+        if not typeable(node.text):
+            raise Unreadable("text")
+        return MISSING if node.blank_is_absent and not node.text.strip() else node.text
+    text = node.text.strip()
+    return _integer(text) if node.kind == "integer" else _number(text)
+
+
+def _integer(text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise Unreadable("integer")
+    return int(text)
+
+
+def _number(text: str) -> int | float:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise Unreadable("number")
+    if match[1] is None and match[2] is None:
+        return int(text)
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise Unreadable("number")
+    if _significant(text) != _significant(repr(number)):
+        raise Unreadable("digits", sent=repr(number))
+    return number
+
+
+def _significant(text: str) -> str:
+    """Return the digits of a number that matter: ``0.10`` and ``1.0e-1`` have the same."""
+    digits = re.split("[eE]", text)[0].replace(".", "").lstrip("-0")
+    return digits.rstrip("0")
+
+
+def _choice(node: Choice) -> Json:
+    if node.picked == "":
+        raise Unreadable("choose")
+    if node.picked == Choice.CURRENT:
+        return node.original
+    option = node.options[int(node.picked)]
+    # An equal number of the other type (1.0 where the schema lists 1) is the agent's own and untouched.
+    equal = node.given and not isinstance(node.original, (dict, list, bool)) and node.original == option
+    return node.original if equal and not isinstance(option, bool) else option
+
+
+def _multi(node: Multi) -> Json:
+    kept = [item for item in node.original if any(same(item, node.options[at]) for at in node.picked)] if node.given else []
+    added = [node.options[at] for at in node.picked if not any(same(node.options[at], item) for item in kept)]
+    return [*kept, *added]
+
+
+def _raw(node: Raw) -> Json:
+    if node.given and (not depth_within(node.original, DEEPEST) or node.text == lines(json_text(node.original))):
+        return node.original
+    value = parse_json(node.text)
+    if node.extras_of is None:
+        return value
+    if not isinstance(value, dict):
+        raise Unreadable("json-object")
+    taken = next((key for key in value if key in node.extras_of), None)
+    if taken is not None:
+        raise Unreadable("key-taken", key=taken)
+    return value
+
+
+def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for key, value in pairs:
+        if key in found:
+            raise Unreadable("json-duplicate", key=key)
+        found[key] = value
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise Unreadable("json-constant", name=name)
+
+

@@ -1,0 +1,182 @@
+"""Characters that deceive: found, named and counted, so that they can be shown as visible marks.
+
+Marked (assurance S-07): bidirectional controls, zero-width characters, tags, variation selectors, fillers, soft hyphens,
+control characters, private-use characters, lone surrogates, non-characters, and words that mix scripts. Not marked: what
+ordinary writing needs, such as a joiner inside a Persian or Hindi word or inside an emoji.
+Does not live here: HTML (``render``).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+_SUSPECT: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls; tab and newline are ordinary
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
+    "\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U0001d400-\U0001d7ff\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
+)
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
+
+_NAMES: Final = {
+    0x00AD: "Soft hyphen",
+    0x034F: "Combining grapheme joiner",
+    0x061C: "Arabic letter mark",
+    0x115F: "Hangul choseong filler",
+    0x1160: "Hangul jungseong filler",
+    0x180E: "Mongolian vowel separator",
+    0x2800: "Blank braille pattern",
+    0x3164: "Hangul filler",
+    0xFEFF: "Zero width no-break space",
+    0xFFA0: "Halfwidth Hangul filler",
+}
+# Scripts that are written together in one word: Japanese, Chinese, Korean.
+_TOGETHER: Final = frozenset({"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HALFWIDTH", "FULLWIDTH", "HANGUL", "BOPOMOFO"})
+# Scripts whose letters pass for Latin ones; a word that mixes one of them with another script is marked.
+_LOOKALIKE: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "COPTIC", "ARMENIAN", "CHEROKEE", "LISU", "GEORGIAN"})
+_JOINING: Final = frozenset({"ARABIC", "SYRIAC", "MONGOLIAN", "NKO", "MANDAIC"})
+
+
+@dataclass(frozen=True, slots=True)
+class Glyph:
+    """A mark: ``code`` as ``U+202E`` and the name a person can look up."""
+
+    code: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A piece of text; with a ``glyph`` it is one deceptive character, or a word that mixes scripts."""
+
+    text: str
+    glyph: Glyph | None = None
+
+    @property
+    def is_word(self) -> bool:
+        return self.glyph is not None and len(self.text) > 1
+
+
+def runs(text: str) -> list[Run]:
+    """Return the text cut into plain runs and marked ones; joined together they are the text again."""
+    found: list[Run] = []
+    at = 0
+    for place, glyph in _hidden(text):
+        found.extend(_word_runs(text[at:place]))
+        found.append(Run(text[place], glyph))
+        at = place + 1
+    found.extend(_word_runs(text[at:]))
+    return found
+
+
+def _word_runs(text: str) -> Iterator[Run]:
+    at = 0
+    for start, end, glyph in _mixed_words(text):
+        if start > at:
+            yield Run(text[at:start])
+        yield Run(text[start:end], glyph)
+        at = end
+    if at < len(text):
+        yield Run(text[at:])
+
+
+def count(value: Any) -> int:
+    """Return how many marks a value holds, in keys and values at any depth."""
+    total, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            total += sum(1 for run in runs(item) if run.glyph)
+        elif isinstance(item, dict):
+            waiting.extend(item.keys())
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            waiting.extend(item)
+    return total
+
+
+def visible(text: str) -> str:
+    """Return the text with every hidden character written out as ``‹U+202E›``, for places that take plain text only."""
+    return "".join(f"‹{run.glyph.code}›" if run.glyph and not run.is_word else run.text for run in runs(text))
+
+
+def _hidden(text: str) -> Iterator[tuple[int, Glyph]]:
+    for match in _SUSPECT.finditer(text):
+        if not _is_ordinary(text, match.start()):
+            yield match.start(), glyph_of(match[0])
+
+
+def glyph_of(character: str) -> Glyph:
+    """Return the mark of one character."""
+    point = ord(character)
+    return Glyph(code=f"U+{point:04X}", name=_NAMES.get(point) or _name(character))
+
+
+def _name(character: str) -> str:
+    point = ord(character)
+    if 0xD800 <= point <= 0xDFFF:
+        return "Lone surrogate"
+    if 0xE0000 <= point <= 0xE007F:
+        return "Tag character"
+    name = unicodedata.name(character, "")
+    if name:
+        return name.capitalize()
+    category = unicodedata.category(character)
+    return {"Cc": "Control character", "Co": "Private use character"}.get(category, "Unassigned character")
+
+
+def _is_ordinary(text: str, at: int) -> bool:
+    """Say whether this character does its ordinary work here: joiners in words and emoji, the return of a line ending."""
+    character = text[at]
+    before = text[at - 1] if at else ""
+    after = text[at + 1] if at + 1 < len(text) else ""
+    if character == "\r":
+        return after == "\n"
+    if not before:
+        return False
+    if character in "\ufe0e\ufe0f":
+        return _is_pictograph(before) or (before in "0123456789#*" and after == "\u20e3")
+    if character == "\u200d" and (_is_pictograph(before) or before in "\ufe0f") and after:
+        return _is_pictograph(after)
+    if character in "\u200c\u200d":
+        return _joins(before, after)
+    return False
+
+
+def _is_pictograph(character: str) -> bool:
+    return character > "\u00a8" and (unicodedata.category(character) in {"So", "Sk"} or character in "↔↕↖↗↘↙↩↪‼⁉〰〽㊗㊙")
+
+
+def _joins(before: str, after: str) -> bool:
+    if unicodedata.combining(before) == 9:  # a virama: the joiner chooses the shape of an Indic cluster
+        return bool(after)
+    return bool(after) and script(before) in _JOINING and script(after) in _JOINING
+
+
+def _mixed_words(text: str) -> Iterator[tuple[int, int, Glyph]]:
+    if not _NOT_ASCII.search(text):
+        return
+    for match in _WORD.finditer(text):
+        word = match[0]
+        if word.isascii():
+            continue
+        scripts = {name for name in map(script, word) if name}
+        if len(scripts) > 1 and scripts & _LOOKALIKE and not scripts - {"LATIN"} <= _TOGETHER:
+            yield match.start(), match.end(), Glyph(code="+".join(sorted(scripts)).title(), name="Word of mixed scripts")
+
+
+@lru_cache(maxsize=4096)
+def script(character: str) -> str:
+    """Return the script of a letter by its Unicode name, or "" for what belongs to none."""
+    if not character.isalpha():
+        return ""
+    name = unicodedata.name(character, "")
+    first = name.split(" ", 1)[0]
+    return "" if first in {"MODIFIER", "MICRO", "FEMININE", "MASCULINE", "OHM", "KELVIN", "ANGSTROM", "DOUBLE-STRUCK", "SCRIPT", "BLACK-LETTER"} else first

@@ -1,0 +1,26 @@
+"""Untrusted text as HTML: escaped, with deceptive characters as chips that show their code point."""
+
+from __future__ import annotations
+
+from django.utils.html import conditional_escape, format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+
+from reviewer.cards import unicode
+
+
+def visible(text: str) -> SafeString:
+    """Return text safe to show anywhere; every hidden character is a ``.glyph`` chip, a mixed-script word is marked."""
+    runs = unicode.runs(text)
+    if len(runs) == 1 and runs[0].glyph is None:
+        return conditional_escape(text)
+    return format_html_join("", "{}", ((_run(run),) for run in runs))
+
+
+def _run(run: unicode.Run) -> SafeString:
+    if run.glyph is None:
+        return conditional_escape(run.text)
+    if run.is_word:
+        told = gettext("This word mixes scripts: %(scripts)s") % {"scripts": run.glyph.code}
+        return format_html('<mark class="glyph glyph--word" title="{}">{}</mark>', told, run.text)
+    return format_html('<span class="glyph" title="{}">{}</span>', run.glyph.name, run.glyph.code)
