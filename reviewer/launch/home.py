@@ -16,6 +16,7 @@ from reviewer.launch.errors import LaunchError
 
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
+LONG_LOG_BYTES = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,11 @@ class Home:
         return held(self.path / "lock", what=f"COUNTERSIGN_HOME {self.path}")
 
     def open_log(self, name: str) -> IO[bytes]:
-        return (self.logs / f"{name}.log").open("ab")
+        """For appending; a log that has grown long moves aside and replaces the one before it."""
+        log = self.logs / f"{name}.log"
+        if log.exists() and log.stat().st_size > LONG_LOG_BYTES:
+            log.replace(log.with_suffix(".log.1"))
+        return log.open("ab")
 
     def write_private(self, name: str, text: str) -> Path:
         """Write a file that is at no moment readable by others or half written."""
