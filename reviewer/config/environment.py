@@ -38,6 +38,7 @@ class Environment:
     home: Path
     agents: tuple[str, ...]
     model: str
+    script_delay_ms: int
     time_zone: str
     log_level: str
     worker_concurrency: int
@@ -72,6 +73,7 @@ def read_environment() -> Environment:
         home=Path(env.str("COUNTERSIGN_HOME", str(PROJECT / ".countersign"))),
         agents=tuple(path for path in agents.split(os.pathsep) if path),
         model=env.str("COUNTERSIGN_MODEL", ""),
+        script_delay_ms=env.int("COUNTERSIGN_SCRIPT_DELAY_MS", 25),
         time_zone=env.str("COUNTERSIGN_TIME_ZONE", "UTC"),
         log_level=env.str("COUNTERSIGN_LOG_LEVEL", "INFO"),
         worker_concurrency=env.int("COUNTERSIGN_WORKERS", 4),

@@ -1,0 +1,49 @@
+"""One short value that says whether a run can go on with this build of its agent.
+
+Lives here: what goes into it. Nodes, channels, tool arguments, gates and the libraries do: a change of these
+can lose a pause or drop a gate. Wording does not: an author may mend a description while runs wait.
+Not seen: the code behind a node, and the code of a gate's condition.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from agents_runtime.anatomy import Anatomy
+from agents_runtime.canonical import Json, digest
+
+LIBRARIES = ("langchain", "langchain-core", "langgraph", "langgraph-checkpoint")
+WORDING = frozenset({"description", "title", "examples"})
+# Under these keys of a schema stand names that the author chose, not keywords.
+NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+
+
+def fingerprint(anatomy: Anatomy) -> str:
+    """Return 64 hex digits: the same in every process for the same build."""
+    return digest(
+        {
+            "nodes": anatomy.nodes,
+            "channels": anatomy.channels,
+            "tools": {name: without_wording(face.args_schema) for name, face in anatomy.tools.items()},
+            "gates": {name: gate.to_json() for name, gate in anatomy.gates.items()},
+            "mode": anatomy.mode,
+            "libraries": {name: version(name) for name in LIBRARIES},
+        }
+    )
+
+
+def without_wording(schema: Json) -> Json:
+    """Return a JSON Schema without its titles, descriptions and examples."""
+    if isinstance(schema, list):
+        return [without_wording(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _kept(key, value) for key, value in schema.items() if key not in WORDING}
+
+
+def _kept(key: str, value: Json) -> Json:
+    if key in {"enum", "const", "default"}:
+        return value
+    if key in NAMED and isinstance(value, dict):
+        return {name: without_wording(item) for name, item in value.items()}
+    return without_wording(value)

@@ -1,0 +1,213 @@
+"""The agents of this installation: langgraph.json files -> ``AgentSpec`` rows, and rows -> graphs.
+
+Lives here: registering, and the one door through which a worker gets a graph. Runs only in workers and in
+their command ``register_agents``: both import agents' code, which the web never does.
+Does not live here: reading the files (``listings``), importing (``loading``), looking inside (``anatomy``).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jsonschema_rs
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.functions import Now
+from langgraph.graph import StateGraph
+from pydantic.errors import PydanticUserError
+
+from agents_runtime.anatomy import Anatomy, examine
+from agents_runtime.canonical import Json, decode, encode, to_json
+from agents_runtime.errors import AgentUnavailable
+from agents_runtime.fingerprint import fingerprint
+from agents_runtime.input_schemas import for_people
+from agents_runtime.listings import SHIPPED, Entry, Gate, Trouble, read_all
+from agents_runtime.loading import Graph, load
+from agents_runtime.models import AgentSpec, RegistrationProblem
+
+# Any number that no one else takes: two workers that start together register one after the other.
+REGISTRATION_LOCK = 0x436F_756E_7465_7273
+OTHER_GATES = (
+    "{name}: its code gates other calls than it did when registered. Run register_agents, restart workers."
+)
+
+_graphs: dict[tuple[str, str, str], tuple[Graph, Anatomy]] = {}
+_graphs_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a registration; names of agents, in order."""
+
+    registered: tuple[str, ...]
+    broken: tuple[str, ...]
+    unlisted: tuple[str, ...]
+    troubles: tuple[Trouble, ...]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One entry with what is known of it; ``fields`` are those of ``AgentSpec``."""
+
+    entry: Entry
+    fields: Mapping[str, Any]
+    troubles: tuple[Trouble, ...] = ()
+
+
+def register() -> Report:
+    """Read every listed file, import every agent, and write what is found; one bad agent harms no other."""
+    listing = read_all([SHIPPED, *settings.COUNTERSIGN_AGENTS])
+    found = [_look(entry) for entry in listing.entries]
+    troubles = (*listing.troubles, *(trouble for one in found for trouble in one.troubles))
+    with transaction.atomic():
+        _wait_for_turn()
+        unlisted = _unlist(keep=[one.entry.name for one in found])
+        for one in found:
+            AgentSpec.objects.update_or_create(
+                name=one.entry.name, defaults={**one.fields, "is_listed": True, "registered_at": Now()}
+            )
+        _replace_problems(troubles)
+    return Report(
+        registered=tuple(sorted(one.entry.name for one in found if not one.fields["import_error"])),
+        broken=tuple(sorted(one.entry.name for one in found if one.fields["import_error"])),
+        unlisted=unlisted,
+        troubles=troubles,
+    )
+
+
+def load_graph(spec: AgentSpec) -> Graph:
+    """Return the graph of an agent as its author wrote it, made once per process.
+
+    Raises ``AgentUnavailable`` if it cannot be had, or if its code gates other calls than the row says: then
+    what people were promised at the start of a run is not what would happen.
+    """
+    key = (spec.source, spec.name, spec.entry)
+    with _graphs_lock:
+        if key not in _graphs:
+            graph = _load_listed(spec)
+            _graphs[key] = graph, examine(graph)
+        graph, anatomy = _graphs[key]
+    _refuse_other_gates(spec, anatomy)
+    return graph
+
+
+def graph_fingerprint(graph: Graph) -> str:
+    """Return the fingerprint of the build that this process has; the spec holds the registered one."""
+    return fingerprint(examine(graph))
+
+
+def _load_listed(spec: AgentSpec) -> Graph:
+    listing = read_all([spec.source])
+    for entry in listing.entries:
+        if (entry.name, entry.target) == (spec.name, spec.entry):
+            return load(entry)
+    trouble = next(iter(listing.troubles), None)
+    reason = trouble.message if trouble else "It is no longer listed there."
+    raise AgentUnavailable(f"{spec.name} ({spec.entry}) cannot be loaded from {spec.source}: {reason}")
+
+
+def _refuse_other_gates(spec: AgentSpec, anatomy: Anatomy) -> None:
+    promised: dict[str, Json] = decode(spec.gates)
+    if any(promised.get(tool) != gate.to_json() for tool, gate in anatomy.gates.items()):
+        raise AgentUnavailable(OTHER_GATES.format(name=spec.name))
+
+
+def _look(entry: Entry) -> _Found:
+    where = {"source": str(entry.source), "entry": entry.target}
+    try:
+        graph = load(entry)
+    except AgentUnavailable as problem:
+        message = str(problem)
+        return _Found(entry, {**where, "import_error": message}, (_trouble(entry, message),))
+    schema, troubles = _input_schema(entry, graph)
+    anatomy = examine(graph)
+    fields = {
+        **where,
+        "title": entry.title or entry.name.replace("_", " ").replace("-", " ").capitalize(),
+        "description": entry.description,
+        "input_schema": _in_author_order(schema),
+        "example_input": "" if entry.example_input is None else _in_author_order(entry.example_input),
+        "import_error": "",
+        **_inside(entry, anatomy),
+    }
+    return _Found(entry, fields, (*troubles, *_misfits(entry, schema)))
+
+
+def _inside(entry: Entry, anatomy: Anatomy) -> dict[str, Any]:
+    gates = {**anatomy.gates, **_declared(entry, anatomy)}
+    tools = {
+        name: {
+            "description": face.description,
+            "args_schema": face.args_schema,
+            "title": face.title,
+            "gated": name in gates,
+        }
+        for name, face in anatomy.tools.items()
+    }
+    return {
+        "tools": _in_author_order(tools),
+        "gates": encode({name: gate.to_json() for name, gate in gates.items()}),
+        "mode": AgentSpec.Mode.PER_CALL if gates and anatomy.mode == "none" else anatomy.mode,
+        "is_async": anatomy.is_async,
+        "fingerprint": fingerprint(anatomy),
+    }
+
+
+def _in_author_order(value: Json) -> str:
+    """Return canonical text but for the sorting: a form shows the fields as the author put them."""
+    return json.dumps(to_json(value), separators=(",", ":"), allow_nan=False)
+
+
+def _declared(entry: Entry, anatomy: Anatomy) -> dict[str, Gate]:
+    """Return the gates that only the file names; what the agent's own code says of a gate goes first."""
+    return {tool: gate for tool, gate in entry.gates.items() if tool not in anatomy.gates}
+
+
+def _input_schema(entry: Entry, graph: Graph) -> tuple[Json, tuple[Trouble, ...]]:
+    builder = getattr(graph, "builder", None)
+    is_whole_state = isinstance(builder, StateGraph) and builder.input_schema is builder.state_schema
+    try:
+        return for_people(graph.get_input_jsonschema(), is_whole_state=is_whole_state), ()
+    except (PydanticUserError, TypeError, ValueError, KeyError) as problem:
+        reason = " ".join(str(problem).split())[:300]
+        message = f"Its input has no JSON form, so that any object is accepted as input: {reason}"
+        return {"type": "object"}, (_trouble(entry, message),)
+
+
+def _misfits(entry: Entry, schema: Json) -> tuple[Trouble, ...]:
+    """Tell if the example in the file is no valid input."""
+    if entry.example_input is None:
+        return ()
+    validator = jsonschema_rs.Draft202012Validator(schema, offline=True)
+    problem = next(validator.iter_errors(entry.example_input), None)
+    if problem is None:
+        return ()
+    return (_trouble(entry, f"Its example input does not fit: {problem.message}."),)
+
+
+def _trouble(entry: Entry, message: str) -> Trouble:
+    return Trouble(str(entry.source), entry.label, message)
+
+
+def _wait_for_turn() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [REGISTRATION_LOCK])
+
+
+def _unlist(*, keep: list[str]) -> tuple[str, ...]:
+    gone = AgentSpec.objects.filter(is_listed=True).exclude(name__in=keep)
+    names = tuple(gone.order_by("name").values_list("name", flat=True))
+    gone.update(is_listed=False)
+    return names
+
+
+def _replace_problems(troubles: tuple[Trouble, ...]) -> None:
+    RegistrationProblem.objects.all().delete()
+    RegistrationProblem.objects.bulk_create(
+        RegistrationProblem(source=trouble.source[:500], entry=trouble.entry[:500], message=trouble.message)
+        for trouble in troubles
+    )
