@@ -1,4 +1,4 @@
-"""`make` before anything is installed: which Python it takes, what it says without one, and the lock files."""
+"""`make` before anything is installed: which Python it takes, what it says without one; the lock files."""
 
 import re
 import shutil
@@ -10,6 +10,7 @@ import pytest
 
 from tests.launch.machines import PROJECT
 
+THIS_PYTHON = f"exec '{sys.executable}' \"$@\""
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 
@@ -64,7 +65,7 @@ def test_a_missing_venv_module_is_told_in_one_line(checkout: Path) -> None:
 
 
 def test_an_install_makes_the_venv_and_a_second_one_does_nothing(checkout: Path) -> None:
-    python = fake_python(checkout, f'exec '{sys.executable}' "$@"')
+    python = fake_python(checkout, THIS_PYTHON)
     first = make(checkout, ".venv/dev.stamp", python=python)
     assert first.returncode == 0, first.stderr
     assert first.stdout.startswith("Making .venv with Python 3.")
@@ -77,7 +78,7 @@ def test_a_failed_install_says_why_and_is_tried_again(checkout: Path) -> None:
     (checkout / "requirements.lock").write_text(
         "no-such-thing @ file:///nowhere/no_such_thing-1-py3-none-any.whl\n"
     )
-    python = fake_python(checkout, f'exec '{sys.executable}' "$@"')
+    python = fake_python(checkout, THIS_PYTHON)
     done = make(checkout, ".venv/run.stamp", python=python)
     assert (
         complaints(done)[-1]
