@@ -107,12 +107,16 @@ class Run(models.Model):
     state = models.TextField(
         blank=True, help_text="Canonical: {values, next, interrupts, checkpoint_id} as last settled."
     )
-    settled_epoch = models.BigIntegerField(default=0, help_text="The last epoch whose worker came to a settlement.")
+    settled_epoch = models.BigIntegerField(
+        default=0, help_text="The last epoch whose worker came to a settlement."
+    )
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     updated_at = models.DateTimeField(db_default=Now())
-    nudged_at = models.DateTimeField(null=True, blank=True, help_text="When the sweep last sent a message for it.")
+    nudged_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the sweep last sent a message for it."
+    )
 
     objects = RunQuerySet.as_manager()
 
@@ -215,7 +219,8 @@ class Pause(models.Model):
     place = models.PositiveIntegerField(default=0, help_text="Position of the call within its turn.")
     value = models.TextField(help_text="Canonical interrupt value, as raised.")
     calls = models.TextField(
-        default="[]", help_text="Canonical list of {tool, tool_call_id, arguments} by position: what may be allowed."
+        default="[]",
+        help_text="Canonical list of {tool, tool_call_id, arguments} by position: what may be allowed.",
     )
     response_schema = models.TextField(default="null", help_text="Canonical; null where the agent gave none.")
     status = models.CharField(max_length=10, choices=PauseStatus, default=PauseStatus.PENDING)
@@ -318,7 +323,9 @@ class ToolExecution(models.Model):
     )
     result = models.TextField(blank=True, help_text="Canonical result or the result a person asserted.")
     replay_type = models.CharField(max_length=20, blank=True, help_text="How ``replay`` is serialised.")
-    replay = models.BinaryField(null=True, blank=True, help_text="The result itself, to give it again without a run.")
+    replay = models.BinaryField(
+        null=True, blank=True, help_text="The result itself, to give it again without a run."
+    )
     error = models.TextField(blank=True)
     started_at = models.DateTimeField(db_default=Now())
     finished_at = models.DateTimeField(null=True, blank=True)

@@ -1,0 +1,215 @@
+"""The savers of a process: PostgreSQL checkpoints for sync graphs, and for async graphs on their loop thread.
+
+Pools open in the process that uses them, at first use: a pool that crosses a fork hangs. Each step gets a
+saver of its own over the process's pool, because a saver holds one lock round every operation. Savers are
+fenced: they write nothing once their run's epoch is over, so that a worker without its lock cannot fork the
+thread's history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Collection, Coroutine, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from uuid import UUID
+
+import psycopg
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde import _msgpack
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+from agents_runtime.direct import conninfo
+from agents_runtime.errors import StaleEpoch
+from agents_runtime.models import Run
+from agents_runtime.states import RunStatus
+
+POOL = {"min_size": 1, "max_size": 8, "timeout": 15.0, "max_idle": 60.0}
+CONNECTION = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0}
+Result = TypeVar("Result")
+
+
+@dataclass
+class Fence:
+    """Whether a worker may still write for a run: its epoch stands, and nobody ended the step or the run."""
+
+    run_id: UUID
+    epoch: int
+    broken: threading.Event = field(default_factory=threading.Event)
+    query: str = (
+        f'SELECT 1 FROM public."{Run._meta.db_table}"'  # noqa: S608  our own table's name
+        f" WHERE id = %s AND epoch = %s AND status <> '{RunStatus.CANCELLED.value}'"
+    )
+
+    def judge(self, row: object) -> None:
+        """Raise ``StaleEpoch`` unless the query found the run in this epoch."""
+        if row is None or self.broken.is_set():
+            raise StaleEpoch("This worker no longer holds the run; it writes no checkpoint.")
+
+
+class FencedSaver(PostgresSaver):
+    """Writes only while its fence stands."""
+
+    def __init__(self, pool: ConnectionPool[Any], fence: Fence) -> None:
+        super().__init__(pool, serde=serializer())
+        self.fence = fence
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Write a checkpoint."""
+        self._check()
+        return super().put(config, checkpoint, metadata, new_versions)
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Write what a task produced."""
+        self._check()
+        super().put_writes(config, writes, task_id, task_path)
+
+    def _check(self) -> None:
+        with self._cursor() as cursor:
+            cursor.execute(self.fence.query, (self.fence.run_id, self.fence.epoch))
+            self.fence.judge(cursor.fetchone())
+
+
+class AsyncFencedSaver(AsyncPostgresSaver):
+    """Writes only while its fence stands; lives on the loop thread."""
+
+    def __init__(self, pool: AsyncConnectionPool[Any], fence: Fence) -> None:
+        super().__init__(pool, serde=serializer())
+        self.fence = fence
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Write a checkpoint."""
+        await self._check()
+        return await super().aput(config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Write what a task produced."""
+        await self._check()
+        await super().aput_writes(config, writes, task_id, task_path)
+
+    async def _check(self) -> None:
+        async with self._cursor() as cursor:
+            await cursor.execute(self.fence.query, (self.fence.run_id, self.fence.epoch))
+            self.fence.judge(await cursor.fetchone())
+
+
+class _Process:
+    """What one process holds open."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.lock = threading.Lock()
+        self.pool: ConnectionPool[Any] | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.async_pool: AsyncConnectionPool[Any] | None = None
+
+
+_process = _Process()
+
+
+def serializer() -> JsonPlusSerializer:
+    """Return the serialiser of checkpoints and stored results: known types only, never pickle."""
+    if not _msgpack.STRICT_MSGPACK_ENABLED:
+        raise ImproperlyConfigured("LANGGRAPH_STRICT_MSGPACK must be true before langgraph is imported.")
+    return JsonPlusSerializer(allowed_msgpack_modules=None, pickle_fallback=False)
+
+
+def sync_saver(fence: Fence, allowed: Collection[tuple[str, ...]]) -> Any:
+    """Return a saver for one step of a sync graph; ``allowed`` are the types that its state is declared with."""
+    return FencedSaver(_pool(), fence).with_allowlist(allowed)
+
+
+def async_saver(fence: Fence, allowed: Collection[tuple[str, ...]]) -> Any:
+    """Return a saver for one step of an async graph; use it only through ``on_loop``."""
+
+    async def make() -> Any:
+        return AsyncFencedSaver(await _async_pool(), fence).with_allowlist(allowed)
+
+    return on_loop(make()).result(timeout=POOL["timeout"])
+
+
+def on_loop(work: Coroutine[Any, Any, Result]) -> Future[Result]:
+    """Run a coroutine on the one loop thread of this process."""
+    return asyncio.run_coroutine_threadsafe(work, _loop())
+
+
+def make_tables(schema: str) -> None:
+    """Create or upgrade the library's tables in a schema that exists; one caller at a time."""
+    link = psycopg.connect(conninfo(application="setup", search_path=schema), **CONNECTION)
+    with link:
+        PostgresSaver(link).setup()
+
+
+def close() -> None:
+    """Close what this process opened; the next use opens it again."""
+    process = _current()
+    if process.pool is not None:
+        process.pool.close()
+    if process.loop is not None:
+        if process.async_pool is not None:
+            on_loop(process.async_pool.close()).result(timeout=POOL["timeout"])
+        process.loop.call_soon_threadsafe(process.loop.stop)
+    globals()["_process"] = _Process()
+
+
+def _current() -> _Process:
+    if _process.pid != os.getpid():
+        globals()["_process"] = _Process()
+    return _process
+
+
+def _pool() -> ConnectionPool[Any]:
+    process = _current()
+    with process.lock:
+        if process.pool is None:
+            process.pool = ConnectionPool[Any](_conninfo(), kwargs=dict(CONNECTION), open=True, **POOL)
+        return process.pool
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    process = _current()
+    with process.lock:
+        if process.loop is None:
+            process.loop = asyncio.new_event_loop()
+            threading.Thread(target=process.loop.run_forever, name="agents-loop", daemon=True).start()
+        return process.loop
+
+
+async def _async_pool() -> AsyncConnectionPool[Any]:
+    process = _current()
+    if process.async_pool is None:
+        process.async_pool = AsyncConnectionPool[Any](
+            _conninfo(), kwargs=dict(CONNECTION), open=False, **POOL
+        )
+        await process.async_pool.open()
+    return process.async_pool
+
+
+def _conninfo() -> str:
+    return conninfo(application="checkpoints", search_path=settings.COUNTERSIGN_CHECKPOINT_SCHEMA)

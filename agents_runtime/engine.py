@@ -1,0 +1,239 @@
+"""The engine: the only room that calls a graph. It reads a thread and runs one step of it, nothing else.
+
+A step is one call of the graph, which goes on until the graph pauses, ends or raises. Whatever it returns or
+raises is only a hint: what became of the thread is read from the checkpoint afterwards, by the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from langchain_core.runnables import RunnableConfig
+from langgraph._internal._constants import CONFIG_KEY_STRICT_RESUME
+from langgraph._internal._serde import build_serde_allowlist
+from langgraph.errors import GraphBubbleUp, is_invalid_resume
+from langgraph.pregel import Pregel
+from langgraph.pregel._task_status import CONTROL_WRITES
+from langgraph.runtime import RunControl
+from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
+from pydantic import ValidationError
+
+from agents_runtime import checkpointer, registry
+from agents_runtime.canonical import Json, storable, to_json
+from agents_runtime.errors import Problem
+from agents_runtime.gate import Gate, interrupt_ids
+from agents_runtime.models import Run
+from agents_runtime.refusals import pointer
+from agents_runtime.streams import STREAM_MODES, Reporter
+from agents_runtime.thread_state import (
+    Delivery,
+    GiveAnswer,
+    GiveInput,
+    Outcome,
+    RaisedInterrupt,
+    ThreadState,
+)
+
+log = logging.getLogger(__name__)
+READ_SECONDS = 30.0
+RESUME = "__resume__"
+OUT_OF_TIME = "This step took longer than {seconds} seconds and was ended."
+
+
+class Engine:
+    """One run's graph under one epoch. ``allowed_types`` are the types its state may hold in a checkpoint."""
+
+    def __init__(self, run: Run, epoch: int) -> None:
+        self._run = run
+        self._fence = checkpointer.Fence(run.pk, epoch)
+        self._is_async = run.agent.is_async
+        graph = registry.load_graph(run.agent)
+        make_saver = checkpointer.async_saver if self._is_async else checkpointer.sync_saver
+        self._saver = make_saver(self._fence, _allowed_types(graph))
+        self._graph: Pregel[Any, Any, Any, Any] = graph.copy({"checkpointer": self._saver})
+
+    def read(self) -> ThreadState:
+        """Return what the checkpoint says now."""
+        config = self._config()
+        if self._is_async:
+            work = checkpointer.on_loop(self._aread(config))
+            return _thread_state(self._graph, *work.result(timeout=READ_SECONDS))
+        saved = self._saver.get_tuple(config)
+        return _thread_state(self._graph, self._graph.get_state(config), saved)
+
+    def step(self, delivery: Delivery) -> Outcome:
+        """Hand something to the graph and let it run until it stops by itself or its time is over."""
+        gate = Gate(self._run.pk, self._fence.epoch)
+        config = self._config() | {"callbacks": [gate]}
+        call = {
+            "config": config,
+            "stream_mode": list(STREAM_MODES),
+            "subgraphs": True,
+            "durability": "sync",
+            "control": RunControl(),
+        }
+        with Reporter(self._run) as reporter:
+            error = self._call(_given(delivery), call, reporter)
+        return _outcome(error, gate, delivery)
+
+    def _config(self) -> RunnableConfig:
+        return {"configurable": {"thread_id": self._run.thread_id, CONFIG_KEY_STRICT_RESUME: True}}
+
+    async def _aread(self, config: RunnableConfig) -> tuple[StateSnapshot, Any]:
+        return await self._graph.aget_state(config), await self._saver.aget_tuple(config)
+
+    def _call(self, given: Any, call: dict[str, Any], reporter: Reporter) -> BaseException | None:
+        """Run the call apart, so that its time can end; return what it raised."""
+        work = (
+            self._start_async(given, call, reporter) if self._is_async else self._start(given, call, reporter)
+        )
+        deadline = float(settings.COUNTERSIGN_STEP_DEADLINE)
+        try:
+            work.result(timeout=deadline)
+        except concurrent.futures.TimeoutError:
+            if work.done():  # the agent's own timeout, not ours
+                return work.exception()
+            self._end(work, call["control"])
+            return _OutOfTime(OUT_OF_TIME.format(seconds=round(deadline)))
+        except BaseException as error:  # noqa: BLE001  whatever the agent's code raises is the step's outcome
+            if not work.done():  # this worker is being ended, not the step
+                self._end(work, call["control"])
+                raise
+            return error
+        return None
+
+    def _end(self, work: concurrent.futures.Future[None], control: RunControl) -> None:
+        """Let nothing more of this step take effect; a thread cannot be killed, but it can be shut out."""
+        self._fence.broken.set()
+        control.request_drain("deadline")
+        work.cancel()
+
+    def _start(self, given: Any, call: dict[str, Any], reporter: Reporter) -> concurrent.futures.Future[None]:
+        work: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+        def run() -> None:
+            try:
+                for chunk in self._graph.stream(given, **call):
+                    reporter.take(chunk)
+            except BaseException as error:  # noqa: BLE001  handed on through the future
+                work.set_exception(error)
+            else:
+                work.set_result(None)
+
+        work.set_running_or_notify_cancel()
+        threading.Thread(target=run, name=f"step {self._run.short_id}", daemon=True).start()
+        return work
+
+    def _start_async(
+        self, given: Any, call: dict[str, Any], reporter: Reporter
+    ) -> concurrent.futures.Future[None]:
+        async def run() -> None:
+            async for chunk in self._graph.astream(given, **call):
+                reporter.take(chunk)
+
+        return checkpointer.on_loop(run())
+
+
+class _OutOfTime(Exception):
+    """The step's time was over."""
+
+
+def _given(delivery: Delivery) -> Any:
+    if isinstance(delivery, GiveInput):
+        return delivery.value
+    if isinstance(delivery, GiveAnswer):
+        return Command(resume={delivery.interrupt_id: delivery.value})
+    return None
+
+
+def _outcome(error: BaseException | None, gate: Gate, delivery: Delivery) -> Outcome:
+    stops = tuple(gate.stops)
+    if error is None or (isinstance(error, GraphBubbleUp) and stops):
+        return Outcome(stops=stops)
+    if isinstance(error, ValidationError) and is_invalid_resume(error):
+        answer = delivery.value if isinstance(delivery, GiveAnswer) else None
+        return Outcome(refusal=_problems(error, answer), refusal_detail=_detail(error), stops=stops)
+    if not isinstance(error, _OutOfTime):
+        log.info("a step of a run raised", exc_info=error)
+    message = str(error) if isinstance(error, _OutOfTime) else f"{type(error).__name__}: {error}"
+    return Outcome(error=storable(message), stops=stops, ran_out_of_time=isinstance(error, _OutOfTime))
+
+
+def _problems(error: ValidationError, answer: Json) -> tuple[Problem, ...]:
+    return tuple(
+        Problem(pointer(item["loc"], answer, is_missing=item["type"] == "missing"), storable(item["msg"]))
+        for item in error.errors()
+    )
+
+
+def _detail(error: ValidationError) -> Sequence[Json]:
+    return [to_json({"loc": item["loc"], "type": item["type"]}) for item in error.errors()]
+
+
+def _thread_state(graph: Pregel[Any, Any, Any, Any], snapshot: StateSnapshot, saved: Any) -> ThreadState:
+    if saved is None:
+        return ThreadState(exists=False)
+    writes = saved.pending_writes or ()
+    answered = _answers_by_task(writes)
+    finished = {task_id for task_id, channel, _ in writes if channel not in CONTROL_WRITES}
+    unfinished = [task for task in snapshot.tasks if task.id not in finished]
+    interrupts = [
+        _raised(task, interrupt, answered.get(task.id, 0))
+        for task in sorted(unfinished, key=lambda task: repr(task.path))
+        for interrupt in task.interrupts
+    ]
+    return ThreadState(
+        exists=True,
+        checkpoint_id=str(snapshot.config["configurable"]["checkpoint_id"]),
+        values=snapshot.values,
+        next=snapshot.next,
+        unfinished=tuple(task.name for task in unfinished),
+        interrupts=tuple(interrupts),
+        errors=tuple(str(task.error) for task in unfinished if task.error is not None),
+        is_at_breakpoint=bool(unfinished) and not interrupts and _is_at_breakpoint(graph, snapshot),
+    )
+
+
+def _answers_by_task(writes: Any) -> Mapping[str, int]:
+    """Return how many answers are stored for each task."""
+    return {
+        task_id: len(value) if isinstance(value, (list, tuple)) else 1
+        for task_id, channel, value in writes
+        if channel == RESUME
+    }
+
+
+def _raised(task: PregelTask, interrupt: Interrupt[Any], answers: int) -> RaisedInterrupt:
+    namespace = f"{task.name}:{task.id}"
+    own = interrupt_ids(namespace)[::-1]
+    place = own.index(interrupt.id) if interrupt.id in own else None
+    return RaisedInterrupt(
+        id=interrupt.id,
+        value=interrupt.value,
+        response_schema=interrupt.response_schema,
+        namespace=namespace[:500],
+        was_answered=place is not None and answers > place,
+    )
+
+
+def _is_at_breakpoint(graph: Pregel[Any, Any, Any, Any], snapshot: StateSnapshot) -> bool:
+    """Say whether a static breakpoint may hold the thread here; where one *may*, a person is asked."""
+    before = graph.interrupt_before_nodes
+    has_failed = any(task.error is not None for task in snapshot.tasks)
+    is_before = before == "*" or any(name in before for name in snapshot.next)
+    return not has_failed and (is_before or bool(graph.interrupt_after_nodes))
+
+
+def _allowed_types(graph: Pregel[Any, Any, Any, Any]) -> set[tuple[str, ...]]:
+    """Return the types that the agent declares its state with; the library loses its own list in copies."""
+    builder = getattr(graph, "builder", None)
+    schemas = [getattr(builder, name, None) for name in ("state_schema", "input_schema", "output_schema")]
+    return build_serde_allowlist(
+        schemas=[schema for schema in schemas if schema], channels=dict(graph.channels)
+    )

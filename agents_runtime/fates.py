@@ -1,0 +1,88 @@
+"""The fate of a pause: what a reading of the thread, and the step before it, mean for one open pause.
+
+Pure: it reads a pause and a thread, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents_runtime.attempts import have_all_ended, have_open_positions
+from agents_runtime.canonical import Json
+from agents_runtime.models import Pause
+from agents_runtime.states import PauseStatus
+from agents_runtime.thread_state import Step, ThreadState
+
+WENT_ON = "The agent went on without this answer."
+NOT_TAKEN = "The agent was given the answer, but did not take it."
+BRICKED = (
+    "The agent's own code refused this batch of answers and will refuse any other one: {error} "
+    "The run can only be cancelled."
+)
+
+
+@dataclass(frozen=True)
+class Fate:
+    """A new status and why."""
+
+    status: PauseStatus
+    error: str = ""
+    problems: Json = ()
+
+
+def fate_of(pause: Pause, state: ThreadState, step: Step | None) -> Fate | None:
+    """Return what became of an open pause, or None if it stays as it is."""
+    if pause.status == PauseStatus.IN_DOUBT:
+        return None
+    if not _is_pending(pause, state):
+        return _vanished(pause, state, step)
+    if pause.status != PauseStatus.DELIVERING:
+        return None
+    return _still_there(pause, state, step)
+
+
+def _is_pending(pause: Pause, state: ThreadState) -> bool:
+    if pause.kind == Pause.Kind.STATIC:
+        return state.is_at_breakpoint and pause.interrupt_id == f"static:{state.checkpoint_id}"
+    return pause.interrupt_id in state.pending
+
+
+def _vanished(pause: Pause, state: ThreadState, step: Step | None) -> Fate | None:
+    """The thread no longer waits for it: it was answered, or the thread went another way."""
+    if pause.status in {PauseStatus.PENDING, PauseStatus.ANSWERED}:
+        return Fate(PauseStatus.SUPERSEDED, WENT_ON)
+    if pause.status == PauseStatus.FAILED and not have_all_ended(pause):
+        return None if state.unfinished else Fate(PauseStatus.SUPERSEDED, WENT_ON)
+    if pause.kind == Pause.Kind.BATCHED and state.unfinished and have_open_positions(pause):
+        error = _error_for(pause, step)
+        return Fate(PauseStatus.FAILED, error) if error else None
+    return Fate(PauseStatus.DELIVERED)
+
+
+def _still_there(pause: Pause, state: ThreadState, step: Step | None) -> Fate | None:
+    """Its answer was on its way, and the thread shows it still."""
+    raised = state.pending.get(pause.interrupt_id)
+    was_answered = raised is not None and raised.was_answered
+    if step is None or getattr(step.delivery, "pause_id", None) != pause.pk:
+        return Fate(PauseStatus.FAILED, "; ".join(state.errors) or NOT_TAKEN) if was_answered else None
+    outcome = step.outcome
+    if outcome.refusal:
+        problems = [
+            {"pointer": problem.pointer, "message": problem.message, **detail}
+            for problem, detail in zip(outcome.refusal, outcome.refusal_detail, strict=True)
+        ]
+        told = "; ".join(problem.message for problem in outcome.refusal)
+        return Fate(PauseStatus.REFUSED, told, problems)
+    error = _error_for(pause, step)
+    if error and was_answered and pause.kind == Pause.Kind.BATCHED:
+        error = BRICKED.format(error=error)
+    if error or was_answered or step.is_last_try:
+        return Fate(PauseStatus.FAILED, error or NOT_TAKEN)
+    return None
+
+
+def _error_for(pause: Pause, step: Step | None) -> str:
+    if step is None:
+        return ""
+    own = (stop.reason for stop in step.outcome.stops if stop.pause_id == pause.pk)
+    return next(own, "") or step.outcome.error

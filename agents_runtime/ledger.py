@@ -1,0 +1,280 @@
+"""The ledger: whether a gated call may start, and one committed row for each attempt at it.
+
+Every answer is given in the transaction that opens the row, with the run and the pause locked: a decision
+cannot change, a run cannot be cancelled, and a second worker cannot start the same call while it is given.
+The row is committed before the tool's code runs. Does not live here: stopping a tool (``gate``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+
+from agents_runtime.canonical import Json, decode, digest, encode, same, storable
+from agents_runtime.desk import get_desk
+from agents_runtime.direct import database_now
+from agents_runtime.errors import StaleEpoch
+from agents_runtime.models import Pause, Run, ToolExecution
+from agents_runtime.payloads import allowed_arguments
+from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
+from agents_runtime.thread_state import GateStop
+
+Grant = ToolExecution.Grant
+DONE = frozenset({ExecutionStatus.SUCCEEDED, ExecutionStatus.ASSERTED})
+BATCH_KINDS = (Pause.Kind.BATCHED, Pause.Kind.LEGACY)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call that is about to run. ``interrupt_ids`` are those that its task may have raised, latest first."""
+
+    run_id: UUID
+    epoch: int
+    tool: str
+    tool_call_id: str
+    namespace: str
+    arguments: Json
+    interrupt_ids: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Started:
+    """The call may run now; its row is committed."""
+
+    execution_id: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The call ran before, or a person said so: give this result instead. ``edited`` are changed arguments."""
+
+    replay_type: str
+    replay: bytes | None
+    asserted: Json = None
+    edited: Json = None
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """The position of a pause that a call belongs to."""
+
+    pause: Pause
+    position: int
+
+    @property
+    def call(self) -> dict[str, Json]:
+        return self.pause.call_list[self.position]
+
+    @property
+    def answer(self) -> Json:
+        answers = self.pause.answer_list
+        return answers[self.position] if self.position < len(answers) else None
+
+    @property
+    def key(self) -> str:
+        return f"{self.pause.interrupt_id}:{self.position}"
+
+
+class _Refused(Exception):
+    """Carries the stop out of the checks."""
+
+    def __init__(self, kind: str, reason: str, pause: Pause | None = None) -> None:
+        super().__init__(reason)
+        self.kind, self.reason, self.pause = kind, reason, pause
+
+
+def open_call(call: Call) -> Started | Finished | GateStop | None:
+    """Answer a call that wants to start; None means that it is not gated and the run goes on."""
+    with transaction.atomic():
+        run = Run.objects.select_for_update().get(pk=call.run_id)
+        try:
+            _check_run(run, call)
+            claim = _find_claim(run, call)
+            if claim is None and call.tool not in decode(run.gates):
+                return None
+            return _open(run, call, claim)
+        except _Refused as refused:
+            if refused.kind == "refused":
+                get_desk().tool_refused(run, call.tool, refused.reason)
+            pause_id = refused.pause.pk if refused.pause else None
+            return GateStop(refused.kind, call.tool, refused.reason, pause_id)
+
+
+def close_call(
+    execution_id: int,
+    *,
+    epoch: int,
+    status: ExecutionStatus,
+    result: str = "",
+    replay: tuple[str, bytes] | None = None,
+    error: str = "",
+) -> None:
+    """Record how an attempt ended; raise ``StaleEpoch`` if this worker may no longer say so."""
+    with transaction.atomic():
+        run_id = ToolExecution.objects.values_list("run_id", flat=True).get(pk=execution_id)
+        run = Run.objects.select_for_update().get(pk=run_id)
+        execution = ToolExecution.objects.select_for_update().get(pk=execution_id)
+        if run.epoch != epoch or execution.epoch != epoch or execution.in_doubt_since:
+            raise StaleEpoch(f"{execution} ended under a worker that no longer holds the run.")
+        execution.become(status)
+        execution.result, execution.error = result, storable(error)
+        if replay is not None:
+            execution.replay_type, execution.replay = replay
+        execution.finished_at = database_now()
+        execution.save()
+        get_desk().tool_finished(execution)
+
+
+def _check_run(run: Run, call: Call) -> None:
+    if run.epoch != call.epoch:
+        raise _Refused("stale", "Another worker holds the run now.")
+    if run.status != RunStatus.RUNNING:
+        raise _Refused("cancelled", f"The run is {run.get_status_display().lower()}.")
+
+
+def _find_claim(run: Run, call: Call) -> _Claim | None:
+    """Return the pause and position that a call belongs to, whatever was decided there."""
+    pauses = Pause.objects.select_for_update().filter(run=run)
+    own = list(pauses.filter(kind=Pause.Kind.PER_CALL, tool=call.tool, interrupt_id__in=call.interrupt_ids))
+    if own:
+        rank = {interrupt_id: place for place, interrupt_id in enumerate(call.interrupt_ids)}
+        return _Claim(min(own, key=lambda pause: (rank[pause.interrupt_id], -pause.round)), 0)
+    batches = pauses.filter(
+        Q(status__in=[PauseStatus.DELIVERING, PauseStatus.FAILED, PauseStatus.IN_DOUBT])
+        | Q(executions__status=ExecutionStatus.SUSPENDED),
+        kind__in=BATCH_KINDS,
+    )
+    claims = (
+        _Claim(pause, position)
+        for pause in Pause.objects.filter(pk__in=batches.order_by().values("pk")).order_by("-created_at")
+        for position, told in enumerate(pause.call_list)
+        if _is_same_call(told, call)
+    )
+    return next(iter(sorted(claims, key=lambda claim: _rank_in_batch(claim, call))), None)
+
+
+def _is_same_call(told: dict[str, Json], call: Call) -> bool:
+    if told["tool"] != call.tool:
+        return False
+    return not told["tool_call_id"] or told["tool_call_id"] == call.tool_call_id
+
+
+def _rank_in_batch(claim: _Claim, call: Call) -> tuple[bool, bool, int]:
+    """Twins share tool and perhaps id: first the one whose arguments these are, then one that has not run."""
+    is_allowed, arguments = allowed_arguments(claim.call, claim.answer)
+    has_run = ToolExecution.objects.filter(
+        run_id=claim.pause.run_id, call_key=claim.key, status__in=DONE
+    ).exists()
+    return not (is_allowed and _fit(call, arguments, claim)), has_run, claim.position
+
+
+def _open(run: Run, call: Call, claim: _Claim | None) -> Started | Finished:
+    key = claim.key if claim else f"{call.namespace}:{call.tool_call_id}"
+    attempts = ToolExecution.objects.select_for_update().filter(run=run, call_key=key)
+    latest = attempts.order_by("-attempt").first()
+    _check_decision(run, call, claim)
+    if latest is None:
+        _check_delivery(call, claim)
+        return _start(
+            run, call, claim, key=key, attempt=1, grant=Grant.DECISION if claim else Grant.CONDITION
+        )
+    if latest.status in DONE:
+        return _finished(latest, claim)
+    if latest.status == ExecutionStatus.STARTED:
+        raise _Refused("in_doubt", "It was started before, and nobody knows how that ended.", latest.pause)
+    if latest.status == ExecutionStatus.SUSPENDED:
+        return _reenter(latest, call)
+    if not latest.next_grant:
+        raise _Refused("held", latest.error or "It failed before.", latest.pause)
+    _check_delivery(call, claim)
+    grant = Grant(latest.next_grant)
+    latest.next_grant = ""
+    latest.save(update_fields=["next_grant"])
+    return _start(run, call, claim, key=key, attempt=latest.attempt + 1, grant=grant)
+
+
+def _check_decision(run: Run, call: Call, claim: _Claim | None) -> None:
+    """Refuse unless somebody allowed this call with exactly these arguments, or nobody need be asked."""
+    if claim is None:
+        gate = decode(run.gates)[call.tool]
+        if not (isinstance(gate, dict) and gate.get("conditional")):
+            raise _Refused("refused", f"{call.tool} is gated, and nobody was asked about this call.")
+        return
+    if claim.answer is None:
+        raise _Refused("refused", f"Nobody has decided on this call of {call.tool} yet.", claim.pause)
+    is_allowed, arguments = allowed_arguments(claim.call, claim.answer)
+    if not is_allowed:
+        raise _Refused("refused", f"The decision on this call of {call.tool} does not allow it.", claim.pause)
+    if not _fit(call, arguments, claim):
+        raise _Refused(
+            "refused", f"{call.tool} was about to run with other arguments than decided.", claim.pause
+        )
+
+
+def _check_delivery(call: Call, claim: _Claim | None) -> None:
+    """Refuse a first or repeated start unless this worker is delivering the answer right now."""
+    if claim is None:
+        return
+    pause = claim.pause
+    if pause.status != PauseStatus.DELIVERING or pause.delivery_epoch != call.epoch:
+        raise _Refused("refused", f"The decision on this call of {call.tool} is not being delivered.", pause)
+
+
+def _fit(call: Call, allowed: Json, claim: _Claim) -> bool:
+    """Compare what would run with what was allowed; names that the tool does not declare never reach it."""
+    if same(allowed, call.arguments):
+        return True
+    if not (isinstance(allowed, dict) and isinstance(call.arguments, dict)):
+        return False
+    tools: dict[str, Json] = decode(claim.pause.run.agent.tools)
+    declared = ((tools.get(call.tool) or {}).get("args_schema") or {}).get("properties")
+    if not isinstance(declared, dict):
+        return False
+    reaching = {name: value for name, value in allowed.items() if name in declared or name in call.arguments}
+    return same(reaching, call.arguments)
+
+
+def _finished(execution: ToolExecution, claim: _Claim | None) -> Finished:
+    is_edited = claim is not None and isinstance(claim.answer, dict) and claim.answer.get("type") == "edit"
+    return Finished(
+        replay_type=execution.replay_type,
+        replay=bytes(execution.replay) if execution.replay is not None else None,
+        asserted=decode(execution.result) if execution.status == ExecutionStatus.ASSERTED else None,
+        edited=decode(execution.arguments) if is_edited else None,
+    )
+
+
+def _reenter(execution: ToolExecution, call: Call) -> Started:
+    """The tool itself paused, and its own question is answered: the same attempt goes on."""
+    if execution.arguments_digest != digest(call.arguments):
+        raise _Refused("refused", f"{call.tool} came back with other arguments than it paused with.")
+    execution.become(ExecutionStatus.STARTED)
+    execution.epoch, execution.finished_at = call.epoch, None
+    execution.save(update_fields=["status", "epoch", "finished_at"])
+    get_desk().tool_started(execution)
+    return Started(execution.pk)
+
+
+def _start(
+    run: Run, call: Call, claim: _Claim | None, *, key: str, attempt: int, grant: ToolExecution.Grant
+) -> Started:
+    execution = ToolExecution.objects.create(
+        run=run,
+        pause=claim.pause if claim else None,
+        position=claim.position if claim else 0,
+        call_key=key,
+        attempt=attempt,
+        tool=call.tool,
+        tool_call_id=call.tool_call_id,
+        namespace=call.namespace,
+        arguments=encode(call.arguments),
+        arguments_digest=digest(call.arguments),
+        grant=grant,
+        epoch=call.epoch,
+    )
+    get_desk().tool_started(execution)
+    return Started(execution.pk)

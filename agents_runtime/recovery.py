@@ -1,0 +1,63 @@
+"""Recovery: which runs have something to do that nobody is doing, whatever became of their messages.
+
+The database alone decides, by its own clock: a run has work, its thread's lock is free, and it has been quiet
+for a moment. Sweeping twice, or in two processes at once, only sends messages that find nothing to do.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import DurationField, Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Now
+from datetime import timedelta
+
+from agents_runtime import enqueue, thread_lock
+from agents_runtime.models import Pause, Run, ToolExecution
+from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
+
+QUIET = timedelta(seconds=2)
+"""A change this fresh has its own message on the way."""
+NUDGE_AGAIN = timedelta(seconds=6)
+"""A message sent this long ago, with nothing to show for it, was lost or waits in a queue."""
+MAX_NUDGES = 500
+
+
+def with_work() -> QuerySet[Run]:
+    """Return the runs that a worker could bring forward now."""
+    pauses = Pause.objects.filter(run=OuterRef("pk"))
+    answered = pauses.filter(status=PauseStatus.ANSWERED)
+    holding = pauses.filter(status__in=[PauseStatus.PENDING, PauseStatus.FAILED])
+    left = ToolExecution.objects.filter(run=OuterRef("pk"), status=ExecutionStatus.STARTED)
+    return Run.objects.filter(
+        Q(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
+        | (Q(status=RunStatus.WAITING) & (Exists(answered) | ~Exists(holding)))
+        | (Q(status=RunStatus.CANCELLED) & Exists(left))
+    )
+
+
+def has_work(run_id: UUID) -> bool:
+    """Say whether a worker could bring this run forward now."""
+    return with_work().filter(pk=run_id).exists()
+
+
+def sweep() -> int:
+    """Wake a worker for each run that is stuck; return how many."""
+    stuck = [run_id for run_id in _quiet() if thread_lock.lock_key(run_id) not in thread_lock.held_keys()]
+    with transaction.atomic():
+        Run.objects.filter(pk__in=stuck).update(nudged_at=Now())
+        for run_id in stuck:
+            enqueue.start_run(run_id)
+    return len(stuck)
+
+
+def _quiet() -> list[UUID]:
+    changed = Q(updated_at__lte=_ago(QUIET))
+    not_nudged = Q(nudged_at__isnull=True) | Q(nudged_at__lte=_ago(NUDGE_AGAIN))
+    runs = with_work().filter(changed & not_nudged).order_by("updated_at")
+    return list(runs.values_list("pk", flat=True)[:MAX_NUDGES])
+
+
+def _ago(span: timedelta) -> F:
+    return Now() - Value(span, output_field=DurationField())  # type: ignore[operator, return-value]

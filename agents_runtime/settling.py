@@ -1,0 +1,231 @@
+"""Settling: what a reading of the thread means for the run, its pauses and its tool attempts.
+
+One transaction, checked by epoch: attempts nobody knows the end of, pauses that closed, pauses that are new,
+and then the run's own state. Called before the first step, after every step, and whatever the step raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import transaction
+
+from agents_runtime import attempts
+from agents_runtime.canonical import decode, encode
+from agents_runtime.desk import OpenedPause, get_desk
+from agents_runtime.direct import database_now
+from agents_runtime.fates import Fate, fate_of
+from agents_runtime.messages import messages_of, plain
+from agents_runtime.models import Pause, Run, RunStep
+from agents_runtime.payloads import Asked, read, read_breakpoint
+from agents_runtime.records import lock_run, open_pauses, save_run
+from agents_runtime.states import PauseStatus, RunStatus
+from agents_runtime.thread_state import Step, ThreadState
+
+MAX_STATE = 400_000
+AT_REST = frozenset({RunStatus.FINISHED, RunStatus.FAILED, RunStatus.CANCELLED})
+STUCK = "The agent came back from this step without having moved."
+UNDERWAY = frozenset({PauseStatus.ANSWERED, PauseStatus.DELIVERING})
+
+
+@dataclass
+class _Settlement:
+    """One settlement in progress."""
+
+    run: Run
+    state: ThreadState
+    step: Step | None
+    pauses: list[Pause]
+
+    @property
+    def error(self) -> str:
+        """What went wrong in the step, in words; a stop that only holds a failed call back is nothing new."""
+        if self.step is None:
+            return ""
+        refused = (stop.reason for stop in self.step.outcome.stops if stop.kind == "refused")
+        is_stuck = self.step.is_last_try and bool(self.state.unfinished) and not self.state.interrupts
+        return self.step.outcome.error or next(refused, STUCK if is_stuck else "")
+
+    def statuses(self) -> set[str]:
+        """The statuses of the pauses that are open still."""
+        return {pause.status for pause in self.pauses if pause.is_open}
+
+
+@transaction.atomic
+def settle(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None) -> None:
+    """Bring the records into line with the thread; raise ``StaleEpoch`` if another worker holds it now."""
+    run = lock_run(run_id, epoch)
+    if run.status == RunStatus.CANCELLED:
+        attempts.give_up(run)
+    if run.status in AT_REST:
+        return
+    if not state.exists:
+        _settle_without_thread(run, step)
+        return
+    doubted = attempts.mark_doubts(run)
+    settlement = _Settlement(run, state, step, open_pauses(run))
+    _note_input(run, state)
+    _close_pauses(settlement)
+    _open_pauses(settlement)
+    _keep_error(settlement)
+    _conclude(settlement, is_in_doubt=attempts.are_in_doubt(run))
+    if doubted:
+        get_desk().run_in_doubt(run, doubted)
+
+
+@transaction.atomic
+def fail(run_id: UUID, epoch: int, reason: str) -> None:
+    """End the run with a reason, unless it rests already; a person may retry it."""
+    run = lock_run(run_id, epoch)
+    if run.is_live and run.status != RunStatus.IN_DOUBT:
+        _fail(run, reason)
+    run.settled_epoch = epoch
+    save_run(run, "settled_epoch")
+
+
+def _settle_without_thread(run: Run, step: Step | None) -> None:
+    """The step ended before anything was stored: nothing has happened, and the input is still to give."""
+    if step is not None:
+        _fail(run, step.outcome.error or "The agent stored nothing and said nothing.")
+
+
+def _note_input(run: Run, state: ThreadState) -> None:
+    """The input has reached the thread once the thread stands at another checkpoint than last settled."""
+    settled_at = decode(run.state)["checkpoint_id"] if run.state else ""
+    if run.pending_input and state.checkpoint_id != settled_at:
+        run.pending_input = ""
+    if state.checkpoint_id != settled_at or not run.state:
+        run.state = _shown(state)
+
+
+def _shown(state: ThreadState) -> str:
+    shown = {
+        "values": plain(state.values),
+        "next": list(state.next),
+        "interrupts": [raised.id for raised in state.interrupts],
+        "checkpoint_id": state.checkpoint_id,
+    }
+    text = encode(shown)
+    if len(text) <= MAX_STATE:
+        return text
+    return encode({**shown, "values": {"too_large_to_show": len(text)}})
+
+
+def _close_pauses(settlement: _Settlement) -> None:
+    for pause in settlement.pauses:
+        fate = fate_of(pause, settlement.state, settlement.step)
+        if fate is not None:
+            _close(pause, fate)
+
+
+def _close(pause: Pause, fate: Fate) -> None:
+    if pause.status == fate.status:
+        return
+    pause.become(fate.status)
+    pause.error = fate.error
+    pause.problems = encode(fate.problems)
+    if not pause.is_open:
+        pause.closed_at = database_now()
+    pause.save(update_fields=["status", "error", "problems", "closed_at"])
+    get_desk().pause_closed(pause)
+
+
+def _open_pauses(settlement: _Settlement) -> None:
+    known = {pause.interrupt_id for pause in settlement.pauses if pause.is_open}
+    messages = messages_of(settlement.state.values)
+    agent = settlement.run.agent
+    found = [
+        (raised.id, raised.namespace, encode(raised.value), read(raised, agent, messages))
+        for raised in settlement.state.interrupts
+        if raised.id not in known
+    ]
+    breakpoint_id = f"static:{settlement.state.checkpoint_id}"
+    if settlement.state.is_at_breakpoint and not _was_met(settlement.run, breakpoint_id):
+        found.append((breakpoint_id, "", "null", read_breakpoint(settlement.state.next)))
+    opened = [_open(settlement, *entry, place=place) for place, entry in enumerate(found)]
+    if opened:
+        settlement.pauses.extend(item.pause for item in opened)
+        get_desk().run_paused(settlement.run, sorted(opened, key=lambda item: item.pause.place))
+
+
+def _was_met(run: Run, breakpoint_id: str) -> bool:
+    return Pause.objects.filter(run=run, interrupt_id=breakpoint_id).exists()
+
+
+def _open(
+    settlement: _Settlement, interrupt_id: str, namespace: str, value: str, asked: Asked, *, place: int
+) -> OpenedPause:
+    run = settlement.run
+    last = Pause.objects.filter(run=run, interrupt_id=interrupt_id).order_by("-round").first()
+    if last is not None and last.status == PauseStatus.REFUSED:
+        asked = asked.after_refusal(last.answer_list, attempts.problems_of(last))
+    first = asked.requests[0]
+    is_one_call = asked.kind in {Pause.Kind.PER_CALL, Pause.Kind.BATCHED, Pause.Kind.LEGACY}
+    pause = Pause.objects.create(
+        run=run,
+        namespace=namespace,
+        interrupt_id=interrupt_id,
+        round=last.round + 1 if last else 1,
+        previous=last,
+        kind=asked.kind,
+        tool=first.tool[:200] if is_one_call else "",
+        tool_call_id=first.tool_call_id[:200],
+        place=asked.place or place,
+        value=value,
+        calls=encode(asked.calls),
+        response_schema=encode(first.response_schema),
+    )
+    return OpenedPause(pause, asked.requests)
+
+
+def _keep_error(settlement: _Settlement) -> None:
+    if settlement.step is None or not settlement.error:
+        return
+    run = settlement.run
+    step = RunStep(
+        run=run,
+        key=f"error:{run.epoch}:{settlement.step.number}",
+        kind=RunStep.Kind.ERROR,
+        text=settlement.error,
+    )
+    RunStep.objects.bulk_create([step], ignore_conflicts=True)
+
+
+def _conclude(settlement: _Settlement, *, is_in_doubt: bool) -> None:
+    """Give the run the state that its thread and its pauses leave it in."""
+    run, statuses, error = settlement.run, settlement.statuses(), settlement.error
+    if is_in_doubt:
+        run.become(RunStatus.IN_DOUBT)
+    elif settlement.state.is_finished and not run.pending_input:
+        _finish(run, settlement.state)
+    elif statuses & UNDERWAY:
+        pass  # more to deliver at once
+    elif PauseStatus.PENDING in statuses:
+        run.become(RunStatus.WAITING)
+        run.error = error or run.error
+    elif error or PauseStatus.FAILED in statuses:
+        _fail(run, error or _errors_of(settlement.pauses))
+    save_run(run, "status", "pending_input", "state", "output", "error", "finished_at")
+
+
+def _errors_of(pauses: Sequence[Pause]) -> str:
+    return next((pause.error for pause in pauses if pause.error), "A tool failed.")
+
+
+def _finish(run: Run, state: ThreadState) -> None:
+    if run.status == RunStatus.FINISHED:
+        return
+    run.become(RunStatus.FINISHED)
+    run.output, run.error, run.finished_at = encode(plain(state.values)), "", database_now()
+    get_desk().run_finished(run)
+
+
+def _fail(run: Run, reason: str) -> None:
+    if run.status == RunStatus.FAILED:
+        return
+    run.become(RunStatus.FAILED)
+    run.error = reason
+    save_run(run, "status", "error")
+    get_desk().run_failed(run)

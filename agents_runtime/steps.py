@@ -1,0 +1,160 @@
+"""Steps: whoever holds a thread's lock brings its run forward until there is nothing left to deliver.
+
+    lock -> read -> settle -> [ begin -> engine.step -> read -> settle ]* -> unlock -> look once more
+
+Lives here: the loop, and what is delivered next. Does not live here: calling the graph (``engine``), and
+what a reading of the thread means for runs and pauses (``settling``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db import transaction
+
+from agents_runtime import recovery, thread_lock
+from agents_runtime.canonical import decode
+from agents_runtime.desk import get_desk
+from agents_runtime.direct import database_now
+from agents_runtime.engine import Engine
+from agents_runtime.errors import AgentUnavailable, StaleEpoch
+from agents_runtime.models import Pause, Run, RunStep
+from agents_runtime.payloads import resume_value
+from agents_runtime.records import lock_run, open_pauses, save_run
+from agents_runtime.settling import fail, settle
+from agents_runtime.states import PauseStatus, RunStatus
+from agents_runtime.thread_state import Delivery, GiveAnswer, GiveInput, GoOn, Step, ThreadState
+
+log = logging.getLogger(__name__)
+MAX_DEATHS = 5
+MAX_TRIES = 3
+AT_REST = frozenset({RunStatus.IN_DOUBT, RunStatus.FINISHED, RunStatus.FAILED, RunStatus.CANCELLED})
+GONE = "The checkpoints of this run are gone; it cannot go on."
+DIED = "The worker died {deaths} times in a row while it ran this; it is not tried again by itself."
+
+
+def advance(run_id: UUID) -> None:
+    """Bring a run forward; return at once if another worker holds its thread or nothing is to be done."""
+    while _advance_once(run_id) and recovery.has_work(run_id):
+        pass
+
+
+def _advance_once(run_id: UUID) -> bool:
+    """Return whether this worker had the lock and came to a settlement."""
+    with thread_lock.hold(run_id) as epoch:
+        if epoch is None:
+            return False
+        try:
+            _drive(Run.objects.select_related("agent").get(pk=run_id), epoch)
+        except StaleEpoch as lost:
+            log.warning(
+                "this worker lost the run to another one", extra={"run": str(run_id), "why": str(lost)}
+            )
+            return False
+    return True
+
+
+def _drive(run: Run, epoch: int) -> None:
+    try:
+        engine = Engine(run, epoch)
+    except AgentUnavailable as problem:
+        fail(run.pk, epoch, str(problem))
+        return
+    state = engine.read()
+    settle(run.pk, epoch, state)
+    if obstacle := _obstacle(run, epoch, state):
+        fail(run.pk, epoch, obstacle)
+        return
+    tries: Counter[UUID | None] = Counter()
+    while delivery := begin(run.pk, epoch, state):
+        pause_id = getattr(delivery, "pause_id", None)
+        tries[pause_id] += 1
+        outcome = engine.step(delivery)
+        before, state = state, engine.read()
+        is_last = tries[pause_id] >= MAX_TRIES and before.checkpoint_id == state.checkpoint_id
+        settle(run.pk, epoch, state, Step(delivery, outcome, number=tries.total(), is_last_try=is_last))
+
+
+def _obstacle(run: Run, epoch: int, state: ThreadState) -> str:
+    """Say why the run must not go on, if so."""
+    deaths = epoch - run.settled_epoch - 1
+    if deaths >= MAX_DEATHS and run.status not in AT_REST:
+        return DIED.format(deaths=deaths)
+    was_stored = bool(run.state) and bool(decode(run.state)["checkpoint_id"])
+    return GONE if was_stored and not state.exists else ""
+
+
+@transaction.atomic
+def begin(run_id: UUID, epoch: int, state: ThreadState) -> Delivery | None:
+    """Choose what to deliver next, and commit that its delivery begins; None if there is nothing."""
+    run = lock_run(run_id, epoch)
+    pauses = open_pauses(run)
+    found = None if run.status in AT_REST else _next(run, pauses, state)
+    if found is None:
+        run.settled_epoch = epoch
+        save_run(run, "settled_epoch")
+        return None
+    delivery, chosen = found
+    again = {PauseStatus.DELIVERING, PauseStatus.FAILED} if run.retry_granted else {PauseStatus.DELIVERING}
+    _set_to_work(run, delivery, state)
+    for pause in pauses:
+        if pause == chosen or pause.status in again:
+            _begin_delivery(pause, epoch)
+    return delivery
+
+
+def _next(run: Run, pauses: Sequence[Pause], state: ThreadState) -> tuple[Delivery, Pause | None] | None:
+    if not state.exists:
+        return (GiveInput(decode(run.pending_input)), None) if run.pending_input else None
+    for pause in sorted(
+        pauses, key=lambda pause: (pause.answered_at is None, pause.answered_at, pause.place)
+    ):
+        if _is_deliverable(run, pause):
+            return _delivery(pause, state), pause
+    if run.pending_input and state.is_finished:
+        return GiveInput(decode(run.pending_input)), None
+    is_held = bool(state.interrupts) or any(pause.kind == Pause.Kind.STATIC for pause in pauses)
+    if state.unfinished and (run.retry_granted or not is_held):
+        return GoOn(), None
+    return None
+
+
+def _is_deliverable(run: Run, pause: Pause) -> bool:
+    if pause.status == PauseStatus.FAILED:
+        return run.retry_granted
+    return pause.status in {PauseStatus.ANSWERED, PauseStatus.DELIVERING, PauseStatus.IN_DOUBT}
+
+
+def _delivery(pause: Pause, state: ThreadState) -> Delivery:
+    """An answer that the library has stored already must not be given again: it would be ignored."""
+    raised = state.pending.get(pause.interrupt_id)
+    if raised is None or raised.was_answered:
+        return GoOn(pause.pk)
+    return GiveAnswer(pause.pk, pause.interrupt_id, resume_value(pause))
+
+
+def _set_to_work(run: Run, delivery: Delivery, state: ThreadState) -> None:
+    was = run.status
+    run.become(RunStatus.RUNNING)
+    run.error, run.retry_granted = "", False
+    run.started_at = run.started_at or database_now()
+    save_run(run, "status", "error", "retry_granted", "started_at")
+    if was == RunStatus.WAITING:
+        get_desk().run_resumed(run)
+    if isinstance(delivery, GiveInput):
+        key = f"input:{state.checkpoint_id or 'first'}"
+        step = RunStep(run=run, key=key, kind=RunStep.Kind.INPUT, data=run.pending_input)
+        RunStep.objects.bulk_create([step], ignore_conflicts=True)
+
+
+def _begin_delivery(pause: Pause, epoch: int) -> None:
+    is_first = pause.status != PauseStatus.DELIVERING
+    pause.become(PauseStatus.DELIVERING)
+    pause.delivery_epoch, pause.error = epoch, ""
+    pause.delivery_started_at = pause.delivery_started_at or database_now()
+    pause.save(update_fields=["status", "delivery_epoch", "error", "delivery_started_at"])
+    if is_first:
+        get_desk().delivery_started(pause)

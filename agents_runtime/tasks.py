@@ -1,0 +1,41 @@
+"""Celery's shells: they turn a message's ids into a call, and log whatever goes wrong.
+
+Messages say where to look, never what to do: doubled, late or lost, they do no harm.
+"""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+from celery import shared_task
+
+from agents_runtime import recovery, steps
+
+log = logging.getLogger(__name__)
+OPTIONS = {"ignore_result": True, "acks_late": True, "reject_on_worker_lost": True}
+
+
+@shared_task(name="agents_runtime.start_run", **OPTIONS)
+def start_run(run_id: str) -> None:
+    """Bring a run forward."""
+    _advance(run_id)
+
+
+@shared_task(name="agents_runtime.resume_interrupt", **OPTIONS)
+def resume_interrupt(run_id: str, pause_id: str) -> None:
+    """Bring a run forward because one of its pauses was answered; the database says which."""
+    _advance(run_id)
+
+
+@shared_task(name="agents_runtime.sweep", ignore_result=True)
+def sweep() -> None:
+    """Wake workers for runs that are stuck."""
+    recovery.sweep()
+
+
+def _advance(run_id: str) -> None:
+    try:
+        steps.advance(UUID(run_id))
+    except Exception:  # the shell: whatever it was, the sweep tries again
+        log.exception("a run could not be brought forward", extra={"run": run_id})

@@ -1,0 +1,104 @@
+"""The lock of a thread: whoever holds it is the only one who may run that thread's graph.
+
+LangGraph has none: two workers with one answer run every tool twice. The lock is a session advisory lock
+on a connection of its own (it must not go through a transaction pooler). It ends with the connection, so a
+dead worker never keeps it. Taking it raises the run's epoch *over the same connection*: a worker that lost
+its connection without noticing holds an old epoch, and everything it still tries to write is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from django.db import connection as django_connection
+from psycopg import sql
+
+from agents_runtime.direct import conninfo
+from agents_runtime.models import Run
+
+HELD = """
+    SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks
+    WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+class _Own(threading.local):
+    """The lock connection of this thread of this process; a forked child never uses its parent's."""
+
+    connection: psycopg.Connection[Any] | None = None
+    process: int = 0
+
+
+_own = _Own()
+
+
+@contextmanager
+def hold(run_id: UUID) -> Iterator[int | None]:
+    """Hold the lock of a run's thread and yield the new epoch; yield None when another worker holds it."""
+    if not _try_lock(run_id):
+        yield None
+        return
+    try:
+        yield _raise_epoch(run_id)
+    finally:
+        _unlock(run_id)
+
+
+def held_keys() -> set[int]:
+    """Return the keys of all advisory locks held now in this database."""
+    with django_connection.cursor() as cursor:
+        cursor.execute(HELD)
+        return {row[0] for row in cursor.fetchall()}
+
+
+def lock_key(run_id: UUID) -> int:
+    """Return the key of a run's lock, a signed 64-bit integer."""
+    digest = hashlib.sha256(b"countersign thread " + run_id.bytes).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+def _try_lock(run_id: UUID) -> bool:
+    query, key = "SELECT pg_try_advisory_lock(%s)", [lock_key(run_id)]
+    try:
+        row = _connection().execute(query, key).fetchone()
+    except psycopg.OperationalError:  # the server closed it while it was idle
+        _drop()
+        row = _connection().execute(query, key).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
+def _raise_epoch(run_id: UUID) -> int | None:
+    query = sql.SQL("UPDATE {} SET epoch = epoch + 1 WHERE id = %s RETURNING epoch")
+    row = _connection().execute(query.format(sql.Identifier(Run._meta.db_table)), [run_id]).fetchone()
+    return row[0] if row else None
+
+
+def _unlock(run_id: UUID) -> None:
+    try:
+        _connection().execute("SELECT pg_advisory_unlock(%s)", [lock_key(run_id)])
+    except psycopg.Error:  # its end is the lock's end
+        _drop()
+
+
+def _connection() -> psycopg.Connection[Any]:
+    if _own.process != os.getpid():
+        _own.connection = None
+    if _own.connection is None or _own.connection.closed:
+        _own.connection = psycopg.connect(conninfo(application="lock"), autocommit=True)
+        _own.process = os.getpid()
+    return _own.connection
+
+
+def _drop() -> None:
+    if _own.connection is not None:
+        _own.connection.close()
+    _own.connection = None

@@ -1,0 +1,111 @@
+"""What a thread's checkpoint says, what may be handed to its graph, and what came of that: in our own words.
+
+Lives here: plain values that ``engine`` makes and ``steps`` and ``settling`` read. No LangGraph, no database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from agents_runtime.canonical import Json
+from agents_runtime.errors import Problem
+
+
+@dataclass(frozen=True)
+class RaisedInterrupt:
+    """An interrupt that waits for an answer now, as the graph raised it.
+
+    ``namespace`` names the task of the root graph that shows it. ``was_answered`` says that the library has
+    stored an answer and that the task raised an error afterwards: it still looks pending, but is not.
+    """
+
+    id: str
+    value: object
+    response_schema: Json
+    namespace: str
+    was_answered: bool = False
+
+
+@dataclass(frozen=True)
+class ThreadState:
+    """One reading of a thread. ``unfinished`` names the tasks of the current step that still have to run."""
+
+    exists: bool
+    checkpoint_id: str = ""
+    values: object = None
+    next: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
+    interrupts: tuple[RaisedInterrupt, ...] = ()
+    errors: tuple[str, ...] = ()
+    is_at_breakpoint: bool = False
+
+    @property
+    def is_finished(self) -> bool:
+        """Say whether nothing is left to do: no next alone does not mean that."""
+        return self.exists and not self.unfinished and not self.next
+
+    @property
+    def pending(self) -> dict[str, RaisedInterrupt]:
+        """The interrupts by id."""
+        return {raised.id: raised for raised in self.interrupts}
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What one step hands to the graph."""
+
+
+@dataclass(frozen=True)
+class GiveInput(Delivery):
+    """A new turn."""
+
+    value: Json
+
+
+@dataclass(frozen=True)
+class GiveAnswer(Delivery):
+    """The answer to one pending interrupt."""
+
+    pause_id: UUID
+    interrupt_id: str
+    value: Json
+
+
+@dataclass(frozen=True)
+class GoOn(Delivery):
+    """Nothing new: run the tasks that are left."""
+
+    pause_id: UUID | None = None
+
+
+@dataclass(frozen=True)
+class GateStop:
+    """The gate stopped a call. ``kind``: refused | held | in_doubt | cancelled | stale."""
+
+    kind: str
+    tool: str
+    reason: str
+    pause_id: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a step ended: with an error in words, with an answer that the agent's own check refused, or well."""
+
+    error: str = ""
+    refusal: tuple[Problem, ...] = ()
+    refusal_detail: Sequence[Json] = ()
+    stops: tuple[GateStop, ...] = ()
+    ran_out_of_time: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that was taken. ``number`` counts within the epoch; the last try must not leave things as they were."""
+
+    delivery: Delivery
+    outcome: Outcome
+    number: int = 0
+    is_last_try: bool = False
