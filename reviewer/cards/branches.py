@@ -1,6 +1,7 @@
 """Which branch of a union a value belongs to, and what the branches are called.
 
-A tag decides first, also for a value that is not valid yet; then the branch that the value comes closest to. A value that
+A tag decides first, also for a value that is not valid yet; then the branch that the value comes closest
+to. A value that
 no branch is made for gets none: it is never bent to fit.
 """
 
@@ -19,7 +20,8 @@ _DEEPEST: Final = 4
 
 
 def tag_of(document: Document, shape: Shape) -> str | None:
-    """Return the property that tells the branches apart: as declared, or a const or enum that is disjoint in all of them."""
+    """Return the property that tells the branches apart: as declared, or a const or enum that is
+    disjoint in all of them."""
     if shape.tag is not None:
         return shape.tag
     properties = [_properties(option.schema) for option in shape.options]
@@ -53,11 +55,14 @@ def choose(document: Document, shape: Shape, value: Json) -> int | None:
     tied = [index for index, found in enumerate(distances) if found == nearest]
     if len(tied) == 1:
         return tied[0]
-    return next((index for index in tied if check.accepts(document, shape.options[index].schema, value)), tied[0])
+    return next(
+        (index for index in tied if check.accepts(document, shape.options[index].schema, value)), tied[0]
+    )
 
 
 def distance(document: Document, schema: Json, value: Json, *, depth: int = 0) -> int:
-    """Return how far a value is from a schema: 0 where it was made for it, 100 and more where the type is another."""
+    """Return how far a value is from a schema: 0 where it was made for it, 100 and more where the type
+    is another."""
     if depth > _DEEPEST:
         return 0
     try:
@@ -71,7 +76,9 @@ def distance(document: Document, schema: Json, value: Json, *, depth: int = 0) -
     constants = _constants(document, shape.schema)
     if constants:
         return 0 if any(same(value, known) for known in constants) else _FOREIGN // 2
-    return _type_distance(shape.schema, value) or _inner_distance(document, shape.schema, value, depth=depth + 1)
+    return _type_distance(shape.schema, value) or _inner_distance(
+        document, shape.schema, value, depth=depth + 1
+    )
 
 
 def _type_distance(schema: dict[str, Json], value: Json) -> int:
@@ -92,8 +99,15 @@ def _inner_distance(document: Document, schema: dict[str, Json], value: Json, *,
     properties = _properties(schema)
     missing = sum(1 for name in _names(schema.get("required")) if name not in value)
     foreign = sum(1 for name in value if name not in properties)
-    inner = sum(min(30, distance(document, properties[name], value[name], depth=depth)) for name in properties if name in value)
-    return min(_FOREIGN - 1, 5 * missing + foreign * (3 if schema.get("additionalProperties") is False else 1) + inner)
+    inner = sum(
+        min(30, distance(document, properties[name], value[name], depth=depth))
+        for name in properties
+        if name in value
+    )
+    return min(
+        _FOREIGN - 1,
+        5 * missing + foreign * (3 if schema.get("additionalProperties") is False else 1) + inner,
+    )
 
 
 def implied_type(schema: dict[str, Json]) -> str | None:

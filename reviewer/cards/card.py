@@ -1,6 +1,8 @@
-"""A card: what an agent asks, as a person sees it and answers it. The room that the web and the API knock at.
+"""A card: what an agent asks, as a person sees it and answers it. The room that the web and the API knock
+at.
 
-``build`` makes a card, ``Card.open`` a form of one decision, ``read_decision`` reads what was posted. No request objects, no
+``build`` makes a card, ``Card.open`` a form of one decision, ``read_decision`` reads what was posted. No
+request objects, no
 models, no HTML.
 """
 
@@ -21,9 +23,11 @@ from reviewer.cards.tree import Tree
 from reviewer.cards.validate import validate_tree
 from reviewer.cards.values import MISSING, Json, json_text
 
+
 @dataclass(frozen=True, slots=True)
 class CardRequest:
-    """What a card is made from; JSON values are decoded. ``args`` is the value of a plain interrupt where ``tool`` is ""."""
+    """What a card is made from; JSON values are decoded. ``args`` is the value of a plain interrupt
+    where ``tool`` is ""."""
 
     card_id: str
     tool: str
@@ -160,7 +164,8 @@ def build_input_form(schema: Json, *, form_id: str, initial: Json = MISSING) -> 
 
 
 def read_decision(card: Card, data: PostedData) -> Reading:
-    """Return what a post to a card says: a structural operation, an answer, or errors. Nothing is recorded here."""
+    """Return what a post to a card says: a structural operation, an answer, or errors. Nothing is
+    recorded here."""
     verdict = _last(data, VERDICT)
     choice = card.choice(verdict)
     if choice is None:
@@ -178,12 +183,15 @@ def read_form(form: Form, data: PostedData) -> Reading:
     """Return what a post to a form without a card says."""
     posted = _plain_form(form.choice, form.form_id, Posted.of(data))
     return _read(
-        posted, _operation(data), lambda changed, focus: _plain_form(form.choice, form.form_id, changed, focus)
+        posted,
+        _operation(data),
+        lambda changed, focus: _plain_form(form.choice, form.form_id, changed, focus),
     )
 
 
 def place_errors(form: Form, problems: Iterable[dict[str, Json]]) -> tuple[FieldError, ...]:
-    """Return the errors of an agent's own type check (``loc``, ``msg``, ``type``) at the fields of a form."""
+    """Return the errors of an agent's own type check (``loc``, ``msg``, ``type``) at the fields of a
+    form."""
     return places.place_errors(form.tree, problems)
 
 

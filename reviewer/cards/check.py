@@ -41,19 +41,26 @@ def _validator(document: Document, schema: Json) -> jsonschema_rs.Draft202012Val
         return None
     try:
         registry = jsonschema_rs.Registry([(_ROOT, _without_names(document.root))])
-        return jsonschema_rs.Draft202012Validator(anchored(schema), registry=registry, offline=True, validate_formats=False)
-    except ValueError:  # the engine's own errors are ValueErrors: a bad pattern, a dangling reference, a wrong type
+        return jsonschema_rs.Draft202012Validator(
+            anchored(schema), registry=registry, offline=True, validate_formats=False
+        )
+    except (
+        ValueError
+    ):  # the engine's own errors are ValueErrors: a bad pattern, a dangling reference, a wrong type
         return None
 
 
 def anchored(schema: Json) -> Json:
-    """Return a piece of the document that can stand alone: its local references point into the registered document."""
+    """Return a piece of the document that can stand alone: its local references point into the
+    registered document."""
     if isinstance(schema, list):
         return [anchored(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: _ROOT + value if key in _REFERENCES and isinstance(value, str) and value.startswith("#") else anchored(value)
+        key: _ROOT + value
+        if key in _REFERENCES and isinstance(value, str) and value.startswith("#")
+        else anchored(value)
         for key, value in schema.items()
         if key not in _NAMES_A_RESOURCE or not isinstance(value, str)
     }

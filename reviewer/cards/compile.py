@@ -1,6 +1,8 @@
-"""(schema, the agent's value, what was posted) -> field tree. The one way to make a tree; never raises for any JSON.
+"""(schema, the agent's value, what was posted) -> field tree. The one way to make a tree; never raises for
+any JSON.
 
-An operation changes what was posted and compiles again, so a fresh card, a structural button and a refused answer all take
+An operation changes what was posted and compiles again, so a fresh card, a structural button and a refused
+answer all take
 this same path. Whatever has no form becomes a raw JSON field for its own subtree, with the reason.
 """
 
@@ -81,7 +83,9 @@ class _Place:
         return _Place(f"{self.path}/{name}", key, label, required, self.depth + 1)
 
 
-def compile_form(schema: Json, value: Json = MISSING, posted: Posted | None = None, *, root: Json = MISSING) -> Tree:
+def compile_form(
+    schema: Json, value: Json = MISSING, posted: Posted | None = None, *, root: Json = MISSING
+) -> Tree:
     """Return the form of ``schema``, started from ``value`` and carried on with what was posted.
 
     ``root`` is the whole document where ``schema`` is only a part of it.
@@ -169,7 +173,14 @@ class _Compiler:
         return bool(self.posted) and value is MISSING and not self.posted.shows(place.path)
 
     def raw(
-        self, schema: Json, value: Json, place: _Place, *, reason: str, detail: str = "", can_draw: bool = False
+        self,
+        schema: Json,
+        value: Json,
+        place: _Place,
+        *,
+        reason: str,
+        detail: str = "",
+        can_draw: bool = False,
     ) -> Raw:
         """Return a raw JSON field for a whole subtree."""
         plain = schema if isinstance(schema, dict) else {}
@@ -245,7 +256,9 @@ class _Compiler:
     def _array_kind(self, schema: dict[str, Json], value: Json) -> str:
         prefix, items = schema.get("prefixItems"), schema.get("items")
         if prefix is not None:
-            closed = items is False or schema.get("maxItems") == len(prefix if isinstance(prefix, list) else [])
+            closed = items is False or schema.get("maxItems") == len(
+                prefix if isinstance(prefix, list) else []
+            )
             if isinstance(prefix, list) and closed and len(prefix) <= MOST_ITEMS:
                 return "tuple"
             raise Undrawable("keyword", "prefixItems")
@@ -263,12 +276,22 @@ class _Compiler:
         except Undrawable:
             return []
         options = shape.schema.get("enum")
-        if shape.options or shape.nullable or not isinstance(options, list) or not 0 < len(options) <= MOST_MULTI:
+        if (
+            shape.options
+            or shape.nullable
+            or not isinstance(options, list)
+            or not 0 < len(options) <= MOST_MULTI
+        ):
             return []
         given = value if isinstance(value, list) else []
         places = [_index(options, item) for item in given]
         fits = None not in places and len(set(places)) == len(places)
-        return options if fits and all(same(options[at], item) for at, item in zip(places, given, strict=True) if at is not None) else []
+        return (
+            options
+            if fits
+            and all(same(options[at], item) for at, item in zip(places, given, strict=True) if at is not None)
+            else []
+        )
 
     # One maker for each kind
 
@@ -284,7 +307,13 @@ class _Compiler:
         options = tuple(shape.schema.get("enum", (True, False)))
         if options == (True, False) and "enum" not in shape.schema and value is not MISSING:
             _expect(isinstance(value, bool))
-        current = "" if value is MISSING else str(at) if (at := _index(options, value)) is not None else Choice.CURRENT
+        current = (
+            ""
+            if value is MISSING
+            else str(at)
+            if (at := _index(options, value)) is not None
+            else Choice.CURRENT
+        )
         posted = self.posted.text(place.path)
         known = {str(index) for index in range(len(options))} | {current}
         return Choice(options=options, picked=posted if posted in known else current, **common)
@@ -301,7 +330,7 @@ class _Compiler:
             picked = tuple(index for index in range(len(options)) if str(index) in chosen)
         return Multi(options=options, picked=picked, **common)
 
-    def _fixed(self, shape: Shape, value: Json, place: _Place, common: dict[str, Any]) -> Node:
+    def _fixed(self, shape: Shape, value: Json, _: _Place, common: dict[str, Any]) -> Node:
         constant = shape.schema.get("const")
         _expect(value is MISSING or same(value, constant))
         return Fixed(value=constant, **common)
@@ -314,13 +343,17 @@ class _Compiler:
         required = required if isinstance(required, list) else []
         fields = tuple(
             self.node(
-                schema, given.get(key, MISSING), place.below(step(key), key, humanise(key), required=key in required)
+                schema,
+                given.get(key, MISSING),
+                place.below(step(key), key, humanise(key), required=key in required),
             )
             for key, schema in properties.items()
         )
         return Group(fields=fields, extra=self._extra(shape.schema, given, place, properties), **common)
 
-    def _extra(self, schema: dict[str, Json], given: Json, place: _Place, named: dict[str, Json]) -> Node | None:
+    def _extra(
+        self, schema: dict[str, Json], given: Json, place: _Place, named: dict[str, Json]
+    ) -> Node | None:
         extras = {key: item for key, item in given.items() if key not in named}
         rest = schema.get("additionalProperties", True)
         where = place.below(EXTRA_STEP, None, "", required=False)
@@ -373,7 +406,9 @@ class _Compiler:
             Item(
                 id=name,
                 node=self.node(
-                    inner, MISSING if at is None else given[at], place.below(name, number, f"{place.label} {number + 1}")
+                    inner,
+                    MISSING if at is None else given[at],
+                    place.below(name, number, f"{place.label} {number + 1}"),
                 ),
             )
             for number, (name, at) in enumerate(self._places(place.path, len(given)))
@@ -391,13 +426,20 @@ class _Compiler:
         _expect(value is MISSING or given is not None)
         posted = self.posted.branch(place.path)
         chosen = posted if posted is not None and posted < len(shape.options) else given
-        if chosen is None and all(branches.implied_type(option.schema) in SCALARS for option in shape.options):
+        if chosen is None and all(
+            branches.implied_type(option.schema) in SCALARS for option in shape.options
+        ):
             chosen = 0
         tag = branches.tag_of(self.document, shape)
-        made = tuple(self._branch(shape, index, value if index == given else MISSING, chosen, tag, place) for index in range(len(shape.options)))
+        made = tuple(
+            self._branch(shape, index, value if index == given else MISSING, chosen, tag, place)
+            for index in range(len(shape.options))
+        )
         return Union(branches=made, chosen=chosen, tag=tag, **common)
 
-    def _branch(self, shape: Shape, index: int, value: Json, chosen: int | None, tag: str | None, place: _Place) -> Branch:
+    def _branch(
+        self, shape: Shape, index: int, value: Json, chosen: int | None, tag: str | None, place: _Place
+    ) -> Branch:
         option = shape.options[index]
         inner = replace(place.below(f"~{index}", place.key, place.label), is_branch=True)
         tags = branches.tag_values(self.document, shape, option, tag) if tag else []
@@ -437,16 +479,25 @@ def _expect_scalar(kind: str, value: Json) -> None:
 
 
 def _index(options: Iterable[Json], value: Json) -> int | None:
-    """Return the place of a value among options: the very same one, or else an equal number of the other type."""
+    """Return the place of a value among options: the very same one, or else an equal number of the
+    other type."""
     listed = list(options)
     exact = next((index for index, option in enumerate(listed) if same(option, value)), None)
     if exact is not None or type_of(value) not in {"integer", "number"}:
         return exact
-    return next((index for index, option in enumerate(listed) if type_of(option) in {"integer", "number"} and option == value), None)
+    return next(
+        (
+            index
+            for index, option in enumerate(listed)
+            if type_of(option) in {"integer", "number"} and option == value
+        ),
+        None,
+    )
 
 
 def _label(schema: Json, plain: Json, place: _Place) -> str:
-    """Return the field's own title. The title of a referenced class says less than the key, and so does one made from it."""
+    """Return the field's own title. The title of a referenced class says less than the key, and so does
+    one made from it."""
     title = _title(schema)
     made_from_key = isinstance(place.key, str) and title == place.key.replace("_", " ").title()
     return (title if not made_from_key else "") or place.label or _title(plain)

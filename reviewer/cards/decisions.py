@@ -1,6 +1,7 @@
 """Which decisions a response schema allows, and the answer each one starts from.
 
-A decision is an object whose ``type`` is a constant: approve, edit, reject, respond, or a word of the agent's own. Any other
+A decision is an object whose ``type`` is a constant: approve, edit, reject, respond, or a word of the
+agent's own. Any other
 schema asks for an answer, and so is one choice, ``answer``.
 """
 
@@ -37,7 +38,8 @@ class Choice:
 
     @property
     def args_schema(self) -> Json:
-        """The schema of the edited arguments, as a part of ``root``; True where nothing is known of them."""
+        """The schema of the edited arguments, as a part of ``root``; True where nothing is known of
+        them."""
         document = Document(self.root)
         try:
             action = document.plain(self.schema["properties"]["edited_action"])
@@ -46,14 +48,19 @@ class Choice:
             return True
 
 
-def choices(response_schema: Json, *, tool: str, args: Json, args_schema: Json | None = None) -> tuple[Choice, ...]:
-    """Return the decisions a schema allows, in the order approve, edit, reject, respond, then the agent's own."""
+def choices(
+    response_schema: Json, *, tool: str, args: Json, args_schema: Json | None = None
+) -> tuple[Choice, ...]:
+    """Return the decisions a schema allows, in the order approve, edit, reject, respond, then the
+    agent's own."""
     root = _with_args_schema(response_schema, args_schema)
     found = _decisions(Document(root))
     if not found:
         return (Choice(ANSWER, root, root),)
     made = [_choice(verdict, schema, root, tool, args, args_schema) for verdict, schema in found]
-    return tuple(sorted(made, key=lambda choice: VERDICTS.index(choice.verdict) if choice.verdict in VERDICTS else 9))
+    return tuple(
+        sorted(made, key=lambda choice: VERDICTS.index(choice.verdict) if choice.verdict in VERDICTS else 9)
+    )
 
 
 def verdict_of(answer: Json) -> str:
@@ -68,7 +75,10 @@ def soften(tree: Tree) -> Tree:
         return tree
     fields = tuple(
         replace(child, state=State.VALUE, blank_is_absent=True)
-        if isinstance(child, Entry) and child.kind == "string" and State.ABSENT in child.states and child.original is MISSING
+        if isinstance(child, Entry)
+        and child.kind == "string"
+        and State.ABSENT in child.states
+        and child.original is MISSING
         else child
         for child in tree.root.fields
     )
@@ -106,7 +116,9 @@ def _constant(document: Document, schema: dict[str, Json]) -> str | None:
     return options[0]
 
 
-def _choice(verdict: str, schema: Json, root: Json, tool: str, args: Json, args_schema: Json | None) -> Choice:
+def _choice(
+    verdict: str, schema: Json, root: Json, tool: str, args: Json, args_schema: Json | None
+) -> Choice:
     properties = schema["properties"]
     title = schema.get("title")
     label = title if verdict not in VERDICTS and isinstance(title, str) and title.strip() else verdict
@@ -120,7 +132,8 @@ def _choice(verdict: str, schema: Json, root: Json, tool: str, args: Json, args_
 
 
 def _with_args_schema(response_schema: Json, args_schema: Json | None) -> Json:
-    """Return the document with the tool's own schema of its arguments added, its references made to stay inside it."""
+    """Return the document with the tool's own schema of its arguments added, its references made to
+    stay inside it."""
     if args_schema is None or not isinstance(response_schema, dict):
         return response_schema
     known = response_schema.get("$defs")
@@ -142,7 +155,8 @@ def _rebased(schema: Json) -> Json:
 
 
 def _with_args_reference(document: Document, schema: Json) -> Json:
-    """Return the edit decision with the tool's schema in place of arguments of which the response schema knows nothing."""
+    """Return the edit decision with the tool's schema in place of arguments of which the response
+    schema knows nothing."""
     try:
         action = document.plain(schema["properties"]["edited_action"])
         args = document.plain(action["properties"]["args"])
@@ -151,7 +165,10 @@ def _with_args_reference(document: Document, schema: Json) -> Json:
     if args.get("properties") or branches.implied_type(args) != "object":
         return schema
     properties = {**action["properties"], "args": {"$ref": f"#/$defs/{_ARGS_NAME}"}}
-    return {**schema, "properties": {**schema["properties"], "edited_action": {**action, "properties": properties}}}
+    return {
+        **schema,
+        "properties": {**schema["properties"], "edited_action": {**action, "properties": properties}},
+    }
 
 
 def _is_edit_of_action(initial: Json) -> bool:

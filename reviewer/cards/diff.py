@@ -52,7 +52,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a text difference: ``del``, ``ins``, ``same`` or ``skip``; parts that differ are marked."""
+    """One line of a text difference: ``del``, ``ins``, ``same`` or ``skip``; parts that differ are
+    marked."""
 
     kind: str
     parts: tuple[tuple[str, bool], ...] = ()
@@ -100,13 +101,15 @@ def _list_differences(before: list[Json], after: list[Json], steps: tuple[Step, 
             continue
         paired = min(to - from_, end - start)
         for offset in range(paired):
-            found.extend(_differences(before[from_ + offset], after[start + offset], (*steps, start + offset)))
+            found.extend(
+                _differences(before[from_ + offset], after[start + offset], (*steps, start + offset))
+            )
         found.extend(Change((*steps, at), REMOVED, before=before[at]) for at in range(from_ + paired, to))
         found.extend(Change((*steps, at), ADDED, after=after[at]) for at in range(start + paired, end))
     yield from _with_moves(found, len(steps))
 
 
-def _blocks(before: list[Json], after: list[Json]) -> list[tuple[str, int, int, int, int]]:
+def _blocks(before: list[Json], after: list[Json]) -> Sequence[tuple[str, int, int, int, int]]:
     if max(len(before), len(after)) > _LONGEST_LIST:
         return [("replace", 0, len(before), 0, len(after))]
     texts = [[json.dumps(item, sort_keys=True) for item in side] for side in (before, after)]
@@ -117,7 +120,9 @@ def _with_moves(found: list[Change], depth: int) -> Iterator[Change]:
     """Yield the changes of one list, an item that was removed here and added there told as one move."""
     removed = [change for change in found if change.kind == REMOVED and len(change.steps) == depth + 1]
     for change in found:
-        if change in removed and any(other.kind == ADDED and same(other.after, change.before) for other in found):
+        if change in removed and any(
+            other.kind == ADDED and same(other.after, change.before) for other in found
+        ):
             continue
         if change.kind == ADDED and len(change.steps) == depth + 1:
             source = next((old for old in removed if same(old.before, change.after)), None)
@@ -128,7 +133,8 @@ def _with_moves(found: list[Change], depth: int) -> Iterator[Change]:
 
 
 def text_lines(before: str, after: str) -> tuple[Line, ...]:
-    """Return the difference of two texts: long ones by line with a little of what is around, short ones in one line each."""
+    """Return the difference of two texts: long ones by line with a little of what is around, short ones
+    in one line each."""
     if max(len(before), len(after)) <= LONG_TEXT and "\n" not in before + after:
         return _pair(before, after)
     old, new = before.split("\n"), after.split("\n")

@@ -10,4 +10,4 @@ from django.utils.safestring import SafeString
 
 def draw(template: str, /, **context: Any) -> SafeString:
     """Return a template of this room filled in."""
-    return get_template(f"cards/{template}.html").render(context)
+    return SafeString(get_template(f"cards/{template}.html").render(context))

@@ -1,4 +1,5 @@
-"""What can be wrong with an answer: one error names its place by JSON Pointer, its code, and how to mend it.
+"""What can be wrong with an answer: one error names its place by JSON Pointer, its code, and how to mend
+it.
 
 The English wording lives here, so that the API can speak it; ``render`` translates the same templates.
 """
@@ -63,7 +64,8 @@ MESSAGES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One thing wrong with an answer. ``pointer`` is a JSON Pointer into it ("" is the whole); ``path`` the form field."""
+    """One thing wrong with an answer. ``pointer`` is a JSON Pointer into it ("" is the whole); ``path``
+    the form field."""
 
     pointer: str
     code: str

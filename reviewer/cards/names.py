@@ -1,7 +1,9 @@
 """Names and ids of form fields, and what a browser posted under them.
 
-A name is a prefix and a path. The path is a JSON Pointer in which a list item has an id instead of an index, so that moving
-and removing never renames a field; ``~`` steps that a key can never make: ``~3`` branch 3, ``~+`` keys without a name.
+A name is a prefix and a path. The path is a JSON Pointer in which a list item has an id instead of an
+index, so that moving
+and removing never renames a field; ``~`` steps that a key can never make: ``~3`` branch 3, ``~+`` keys
+without a name.
 """
 
 from __future__ import annotations
@@ -110,7 +112,8 @@ class Posted:
         return self._last(BASE + path)
 
     def base(self, path: str) -> tuple[Json] | None:
-        """Return the value that a raw field was turned back into a form with, or None; an empty one starts fresh."""
+        """Return the value that a raw field was turned back into a form with, or None; an empty one
+        starts fresh."""
         text = self.base_text(path)
         if text is None:
             return None
@@ -129,7 +132,11 @@ class Posted:
         """Return a copy without the fields at and under ``path``."""
         below = path + "/"
         return Posted(
-            {name: value for name, value in self._fields.items() if name[2:] != path and not name[2:].startswith(below)}
+            {
+                name: value
+                for name, value in self._fields.items()
+                if name[2:] != path and not name[2:].startswith(below)
+            }
         )
 
     def _last(self, name: str) -> str | None:

@@ -1,6 +1,8 @@
-"""Structural buttons: add, remove, move, set null or not sent, JSON on and off, undo. Each changes only what was posted.
+"""Structural buttons: add, remove, move, set null or not sent, JSON on and off, undo. Each changes only
+what was posted.
 
-An operation is ``name:path`` or ``name:argument:path`` (see ``OPERATIONS``). It parses leniently and validates nothing: text that
+An operation is ``name:path`` or ``name:argument:path`` (see ``OPERATIONS``). It parses leniently and
+validates nothing: text that
 does not parse yet is kept as it was typed. An operation that makes no sense changes nothing.
 """
 
@@ -153,5 +155,3 @@ def _ids(items: tuple[Item, ...]) -> list[str]:
 
 def _order(posted: Posted, path: str, ids: list[str]) -> Posted:
     return posted.put(names.ITEMS, path, ["", *ids])
-
-

@@ -1,4 +1,5 @@
-"""Paints a form tree as HTML: one field after another, each control with its label, hint, error and way back.
+"""Paints a form tree as HTML: one field after another, each control with its label, hint, error and way
+back.
 
 Does not live here: reading what comes back (``read``), and the page around the fields (``reviewer.web``).
 """
@@ -41,8 +42,31 @@ from reviewer.cards.values import MISSING, Json, json_text, text_of
 from reviewer.cards.visible import visible
 
 _PROSE: Final = frozenset(
-    "body text message content description note notes comment comments prompt query sql statement reason explanation "
-    "answer summary details question script code markdown html".split()
+    [
+        "body",
+        "text",
+        "message",
+        "content",
+        "description",
+        "note",
+        "notes",
+        "comment",
+        "comments",
+        "prompt",
+        "query",
+        "sql",
+        "statement",
+        "reason",
+        "explanation",
+        "answer",
+        "summary",
+        "details",
+        "question",
+        "script",
+        "code",
+        "markdown",
+        "html",
+    ]
 )
 _LONG_LINE: Final = 70
 _MOST_ROWS: Final = 14
@@ -80,7 +104,8 @@ class Painter:
         )
 
     def whole_node(self, root: Node) -> Node | None:
-        """Return what "Edit as JSON" turns into text: the arguments of an edit, or the whole answer of a custom form."""
+        """Return what "Edit as JSON" turns into text: the arguments of an edit, or the whole answer
+        of a custom form."""
         if self.form_data.choice.direct:
             return None
         pointer = self.form_data.choice.args_pointer
@@ -88,7 +113,8 @@ class Painter:
         return node if isinstance(node, Group | Items | Mapping | Union) and node.children else None
 
     def body(self, node: Node) -> SafeString:
-        """Return the fields of a root: what only wraps them is left out, so that arguments stand by themselves."""
+        """Return the fields of a root: what only wraps them is left out, so that arguments stand by
+        themselves."""
         if not isinstance(node, Group):
             return self.field(node)
         wraps = all(isinstance(child, Fixed | Group) for child in node.fields)
@@ -107,7 +133,9 @@ class Painter:
         """Return the edited arguments, flat where they are an object with fields."""
         if not isinstance(node, Group):
             return self.field(node)
-        return _joined([self.carried(node), *(self.field(child) for child in node.children)]) or draw("nothing")
+        return _joined([self.carried(node), *(self.field(child) for child in node.children)]) or draw(
+            "nothing"
+        )
 
     # One field with all that surrounds its control
 
@@ -143,7 +171,9 @@ class Painter:
         """Return what a field is called in plain text, hidden characters written out."""
         if node.path.endswith("/" + EXTRA_STEP):
             return gettext("Other keys")
-        return unicode.visible(node.label).strip() or (gettext("(no name)") if node.path else gettext("Your answer"))
+        return unicode.visible(node.label).strip() or (
+            gettext("(no name)") if node.path else gettext("Your answer")
+        )
 
     def error_texts(self, node: Node) -> list[str]:
         return [words.error_text(error) for error in self.errors.get(node.path, ())]
@@ -159,8 +189,15 @@ class Painter:
         if isinstance(node, Entry) and node.blank_is_absent:
             return None
         if State.NULL in node.states:
-            told = {State.VALUE: gettext("Value"), State.NULL: gettext("Null"), State.ABSENT: gettext("Not sent")}
-            options = [{"value": str(state), "label": told[state], "checked": state is node.state} for state in node.states]
+            told = {
+                State.VALUE: gettext("Value"),
+                State.NULL: gettext("Null"),
+                State.ABSENT: gettext("Not sent"),
+            }
+            options = [
+                {"value": str(state), "label": told[state], "checked": state is node.state}
+                for state in node.states
+            ]
             return draw(
                 "state",
                 name=STATE + node.path,
@@ -183,7 +220,8 @@ class Painter:
     def unsent(self, node: Node) -> SafeString:
         """Return what stands in place of a value that is null or not sent."""
         if node.state is State.NULL or State.NULL in node.states:
-            # The control stays at hand, so that choosing "Value" needs no script; containers are made on request.
+            # The control stays at hand, so that choosing "Value" needs no script; containers
+            # are made on request.
             return _joined([]) if isinstance(node, _CONTAINERS) else self.control(node)
         default = "" if node.default in (MISSING, None) else json_text(node.default, indent=None)
         return draw(
@@ -207,7 +245,12 @@ class Painter:
             case Multi():
                 drawn = self.multi(node)
             case Fixed():
-                drawn = draw("fixed", text=visible(text_of(node.value) if isinstance(node.value, str) else json_text(node.value)))
+                drawn = draw(
+                    "fixed",
+                    text=visible(
+                        text_of(node.value) if isinstance(node.value, str) else json_text(node.value)
+                    ),
+                )
             case Raw():
                 drawn = self.raw(node, name)
             case Group():
@@ -259,7 +302,9 @@ class Painter:
             name=VALUE + node.path,
             text=text,
             rows=min(_MOST_ROWS, max(3, text.count("\n") + 2 + len(text) // 90)),
-            mode={"integer": "numeric", "number": "decimal"}.get(node.kind, {"email": "email", "uri": "url"}.get(str(form), "")),
+            mode={"integer": "numeric", "number": "decimal"}.get(
+                node.kind, {"email": "email", "uri": "url"}.get(str(form), "")
+            ),
             is_short=node.kind != "string",
             is_mono=form in {"uuid", "uri", "date-time", "time", "duration", "binary"},
             example=words.EXAMPLES.get(str(form), "") if kind == "text" else "",
@@ -268,11 +313,13 @@ class Painter:
         )
 
     def choice(self, node: Choice, name: str) -> SafeString:
-        options = [
+        options: list[dict[str, Any]] = [
             {"value": str(index), "label": _option(option, node), "checked": node.picked == str(index)}
             for index, option in enumerate(node.options)
         ]
-        current = node.given and not any(option["checked"] for option in options) and node.picked == Choice.CURRENT
+        current = (
+            node.given and not any(option["checked"] for option in options) and node.picked == Choice.CURRENT
+        )
         if node.given and (current or _is_foreign(node)):
             told = gettext("%(value)s (the agent’s, not allowed)") % {"value": _option(node.original, node)}
             options.append({"value": Choice.CURRENT, "label": told, "checked": current})
@@ -294,7 +341,10 @@ class Painter:
         return draw("multi", name=VALUE + node.path, options=options, **self.aria(node, ""))
 
     def raw(self, node: Raw, name: str) -> SafeString:
-        back = {"asked": ("form", gettext("Back to the form")), "misfit": ("fresh", gettext("Start with an empty form"))}
+        back = {
+            "asked": ("form", gettext("Back to the form")),
+            "misfit": ("fresh", gettext("Start with an empty form")),
+        }
         operation, label = back.get(node.reason, ("", ""))
         return draw(
             "raw",
@@ -353,9 +403,19 @@ class Painter:
         """Return one or two controls that fit on one line, or nothing where an item needs more room."""
         if _is_one_line(node):
             return [self.control(node, name=name)]
-        if isinstance(node, Group) and node.extra is None and len(node.fields) == 2 and all(map(_is_one_line, node.fields)):
+        if (
+            isinstance(node, Group)
+            and node.extra is None
+            and len(node.fields) == 2
+            and all(map(_is_one_line, node.fields))
+        ):
             return [
-                _joined([self.carried(node) if at == 0 else "", self.control(child, name=f"{name}, {self.name(child)}")])
+                _joined(
+                    [
+                        self.carried(node) if at == 0 else "",
+                        self.control(child, name=f"{name}, {self.name(child)}"),
+                    ]
+                )
                 for at, child in enumerate(node.fields)
             ]
         return []
@@ -371,7 +431,12 @@ class Painter:
         """Return an item that needs a block of its own, with its switch, control and errors."""
         if isinstance(node, Group) and node.states == (State.VALUE,):
             fields = _joined(self.fields(node, None)) or draw("nothing")
-            return draw("block", body=_joined([self.carried(node), fields]), errors=self.error_texts(node), id=self.id(node))
+            return draw(
+                "block",
+                body=_joined([self.carried(node), fields]),
+                errors=self.error_texts(node),
+                id=self.id(node),
+            )
         control = self.control(node, name=self.name(node)) if node.state is State.VALUE else self.unsent(node)
         return draw(
             "block",
@@ -382,7 +447,7 @@ class Painter:
         )
 
     def mapping(self, node: Mapping) -> SafeString:
-        drawn = [self.entry_of(node, item, at) for at, item in enumerate(node.items)]
+        drawn = [self.entry_of(node, item) for item in node.items]
         return draw(
             "mapping",
             name=ITEMS + node.path,
@@ -392,10 +457,14 @@ class Painter:
             focus=self.focus == node.path,
         )
 
-    def entry_of(self, parent: Mapping, item: Item, at: int) -> SafeString:
+    def entry_of(self, parent: Mapping, item: Item) -> SafeString:
         node = item.node
         name = self.name(node)
-        inline = self.control(node, name=gettext("%(name)s, value") % {"name": name}) if _is_one_line(node) else None
+        inline = (
+            self.control(node, name=gettext("%(name)s, value") % {"name": name})
+            if _is_one_line(node)
+            else None
+        )
         return draw(
             "pair",
             id=item.id,
@@ -416,10 +485,13 @@ class Painter:
     def union(self, node: Union) -> SafeString:
         labels = _branch_labels(node.branches)
         options = [
-            {"value": str(index), "label": label, "checked": index == node.chosen} for index, label in enumerate(labels)
+            {"value": str(index), "label": label, "checked": index == node.chosen}
+            for index, label in enumerate(labels)
         ]
         inner, is_line = self.branch(node)
-        left = [branch.node for index, branch in enumerate(node.branches) if branch.node and index != node.chosen]
+        left = [
+            branch.node for index, branch in enumerate(node.branches) if branch.node and index != node.chosen
+        ]
         return draw(
             "union",
             name=BRANCH + node.path,
@@ -440,7 +512,11 @@ class Painter:
         if isinstance(chosen, Group):
             return _joined([self.carried(chosen), *self.fields(chosen, node.tag)]), False
         control = self.control(chosen, name=self.name(node))
-        errors = "" if chosen.path == node.path else draw("errors", id=self.id(chosen), errors=self.error_texts(chosen))
+        errors = (
+            ""
+            if chosen.path == node.path
+            else draw("errors", id=self.id(chosen), errors=self.error_texts(chosen))
+        )
         return _joined([control, errors]), isinstance(chosen, Entry | Choice | Fixed)
 
     # The summary of errors
@@ -454,7 +530,8 @@ class Painter:
             "summary",
             errors=told,
             count=len(told),
-            unchanged=self.form_data.can_approve and any(error.code == "unchanged" for error in self.errors.get("", ())),
+            unchanged=self.form_data.can_approve
+            and any(error.code == "unchanged" for error in self.errors.get("", ())),
         )
 
     def told(self, error: FieldError, nodes: dict[str, Node]) -> dict[str, Any]:
@@ -481,13 +558,16 @@ class Painter:
 
 
 def _focus_of(form: Form) -> str | None:
-    """Return the path of the control that gets the focus: the first one in the place an operation was about."""
+    """Return the path of the control that gets the focus: the first one in the place an operation was
+    about."""
     if form.focus is None:
         return None
     node = next((node for node in walk(form.tree.root) if node.path == form.focus), None)
     if node is not None and form.focus.rpartition("/")[2].startswith("n") and _is_map_item(form, node):
         return f"{node.path}#key"
-    while node is not None and node.state is State.VALUE and isinstance(node, Group | Union) and node.children:
+    while (
+        node is not None and node.state is State.VALUE and isinstance(node, Group | Union) and node.children
+    ):
         node = next((child for child in node.children if not isinstance(child, Fixed)), node.children[0])
     return None if node is None else node.path
 
@@ -537,18 +617,30 @@ def _fits_segments(labels: Sequence[str]) -> bool:
 
 def _is_foreign(node: Choice) -> bool:
     """Say whether the agent's value is none of the options."""
-    return node.given and all(node.original != option or type(node.original) is not type(option) for option in node.options)
+    return node.given and all(
+        node.original != option or type(node.original) is not type(option) for option in node.options
+    )
 
 
 def _option(option: Json, node: Choice | None) -> str:
     if isinstance(option, bool) and node is not None and node.is_boolean:
         return gettext("Yes") if option else gettext("No")
-    return unicode.visible(option) if isinstance(option, str) and option.strip() else json_text(option, indent=None)
+    return (
+        unicode.visible(option)
+        if isinstance(option, str) and option.strip()
+        else json_text(option, indent=None)
+    )
 
 
 def _branch_labels(branches: Sequence[Branch]) -> list[str]:
-    labels = [unicode.visible(branch.label) or str(words.KINDS.get(branch.kind, words.KINDS[""])) for branch in branches]
-    return [f"{label} {labels[: at + 1].count(label)}" if labels.count(label) > 1 else label for at, label in enumerate(labels)]
+    labels = [
+        unicode.visible(branch.label) or str(words.KINDS.get(branch.kind, words.KINDS[""]))
+        for branch in branches
+    ]
+    return [
+        f"{label} {labels[: at + 1].count(label)}" if labels.count(label) > 1 else label
+        for at, label in enumerate(labels)
+    ]
 
 
 def _was(node: Node) -> SafeString:
@@ -567,5 +659,3 @@ def _hidden(text: str) -> dict[str, Any] | None:
 
 def _joined(parts: Iterator[SafeString] | Sequence[SafeString | str]) -> SafeString:
     return format_html_join("", "{}", ((part,) for part in parts))
-
-

@@ -1,6 +1,7 @@
 """From a place in an answer to a field of the form: JSON Pointers, and the ``loc`` of Pydantic errors.
 
-Pydantic mixes into a ``loc`` the names of union branches (a tag, a class, a type) and reports the branches that nobody chose
+Pydantic mixes into a ``loc`` the names of union branches (a tag, a class, a type) and reports the branches
+that nobody chose
 as well. Those are dropped while the chosen branch has an error of its own; nothing else is ever lost.
 """
 
@@ -15,7 +16,20 @@ from reviewer.cards.tree import Branch, Group, Items, Mapping, Node, State, Tree
 from reviewer.cards.values import Json
 
 _PYTHON_NAMES: Final = {
-    "string": ("str", "constrained-str", "date", "datetime", "time", "timedelta", "uuid", "url", "decimal", "bytes", "function-", "lax-or-strict"),
+    "string": (
+        "str",
+        "constrained-str",
+        "date",
+        "datetime",
+        "time",
+        "timedelta",
+        "uuid",
+        "url",
+        "decimal",
+        "bytes",
+        "function-",
+        "lax-or-strict",
+    ),
     "integer": ("int", "constrained-int"),
     "number": ("float", "decimal", "constrained-float", "int"),
     "boolean": ("bool",),
@@ -43,13 +57,15 @@ def place_errors(tree: Tree, problems: Iterable[dict[str, Json]]) -> tuple[Field
     # An error of a branch nobody chose only counts where nothing else is wrong in that union.
     strays = [(error, union) for error, union in placed if union is not None]
     kept = [error for error, union in strays if not any(_is_under(other.path, union) for other in chosen)]
-    return tuple([*chosen, *_first_of_each(kept)])
+    return (*chosen, *_first_of_each(kept))
 
 
 def _place(root: Node, problem: dict[str, Json]) -> tuple[FieldError, str | None]:
     """Return the error at its deepest field, and the path of the union whose other branch it speaks of."""
     loc = problem.get("loc")
-    rest: list[str | int] = [step for step in loc if isinstance(step, str | int)] if isinstance(loc, list | tuple) else []
+    rest: list[str | int] = (
+        [step for step in loc if isinstance(step, str | int)] if isinstance(loc, list | tuple) else []
+    )
     node, pointer = root, ""
     while rest:
         union = node if isinstance(node, Union) else None

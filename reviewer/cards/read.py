@@ -1,6 +1,7 @@
 """Field tree -> typed answer, or what is wrong with what was typed.
 
-What nobody touched comes back as the agent's own object, to the byte. What was typed is parsed to the type its field shows,
+What nobody touched comes back as the agent's own object, to the byte. What was typed is parsed to the type
+its field shows,
 never through a float on its way to an integer, and never coerced.
 """
 
@@ -12,15 +13,41 @@ from typing import Final, NoReturn
 
 from reviewer.cards.errors import FieldError
 from reviewer.cards.names import pointer_step
-from reviewer.cards.tree import Choice, Entry, Fixed, Group, Item, Items, Lazy, Mapping, Multi, Node, Raw, State, Tree, Union
-from reviewer.cards.values import DEEPEST, MISSING, Json, depth_within, json_text, lines, same, text_of, typeable
+from reviewer.cards.tree import (
+    Choice,
+    Entry,
+    Fixed,
+    Group,
+    Item,
+    Items,
+    Lazy,
+    Mapping,
+    Multi,
+    Node,
+    Raw,
+    State,
+    Tree,
+    Union,
+)
+from reviewer.cards.values import (
+    DEEPEST,
+    MISSING,
+    Json,
+    depth_within,
+    json_text,
+    lines,
+    same,
+    text_of,
+    typeable,
+)
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,400}")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,4})?")
 
 
 def read(tree: Tree) -> tuple[Json, tuple[FieldError, ...]]:
-    """Return the answer and everything that does not parse. With errors the answer holds the typed text in those places."""
+    """Return the answer and everything that does not parse. With errors the answer holds the typed text
+    in those places."""
     reader = _Reader()
     answer = reader.value(tree.root, "")
     if tree.overflow:
@@ -36,7 +63,8 @@ def is_changed(node: Node) -> bool:
 
 
 def parse_json(text: str) -> Json:
-    """Return the value of a JSON text. Raises ``Unreadable`` for duplicate keys, NaN, deep nesting and plain mistakes."""
+    """Return the value of a JSON text. Raises ``Unreadable`` for duplicate keys, NaN, deep nesting and
+    plain mistakes."""
     if not text.strip():
         raise Unreadable("json-empty")
     try:
@@ -199,13 +227,19 @@ def _choice(node: Choice) -> Json:
 
 
 def _multi(node: Multi) -> Json:
-    kept = [item for item in node.original if any(same(item, node.options[at]) for at in node.picked)] if node.given else []
+    kept = (
+        [item for item in node.original if any(same(item, node.options[at]) for at in node.picked)]
+        if node.given
+        else []
+    )
     added = [node.options[at] for at in node.picked if not any(same(node.options[at], item) for item in kept)]
     return [*kept, *added]
 
 
 def _raw(node: Raw) -> Json:
-    if node.given and (not depth_within(node.original, DEEPEST) or node.text == lines(json_text(node.original))):
+    if node.given and (
+        not depth_within(node.original, DEEPEST) or node.text == lines(json_text(node.original))
+    ):
         return node.original
     value = parse_json(node.text)
     if node.extras_of is None:
@@ -229,5 +263,3 @@ def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 def _no_constant(name: str) -> NoReturn:
     raise Unreadable("json-constant", name=name)
-
-

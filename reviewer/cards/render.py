@@ -1,7 +1,9 @@
 """Cards as HTML: rows of arguments, differences, what an agent said. Forms are drawn by ``paint``.
 
-Everything an agent or a schema wrote is escaped by the template engine; hidden characters become visible chips. No inline style, no
-script, no Markdown. The page around (the form element, CSRF, the bar of buttons) belongs to ``reviewer.web``.
+Everything an agent or a schema wrote is escaped by the template engine; hidden characters become visible
+chips. No inline style, no
+script, no Markdown. The page around (the form element, CSRF, the bar of buttons) belongs to
+``reviewer.web``.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from reviewer.cards.errors import FieldError
 from reviewer.cards.paint import Painter
 from reviewer.cards.titles import humanise
 from reviewer.cards.values import MISSING, Json, json_text
-from reviewer.cards.visible import visible
 from reviewer.cards.view import Row
+from reviewer.cards.visible import visible
 
 __all__ = [
     "render_agent_text",
@@ -47,7 +49,8 @@ def render_form(form: Form, errors: Sequence[FieldError] = ()) -> SafeString:
 def render_arguments(card: Card, *, expanded: Iterable[str] = (), expand_url: str = "") -> SafeString:
     """Return what will happen, as rows.
 
-    With ``expand_url`` a folded value is opened by a link ``{expand_url}{pointer}``, so that the server knows what was read;
+    With ``expand_url`` a folded value is opened by a link ``{expand_url}{pointer}``, so that the server
+    knows what was read;
     ``expanded`` holds the pointers opened so far. Without it a folded value opens in place.
     """
     return _Rows(frozenset(expanded), expand_url).table(card.rows)
@@ -87,7 +90,9 @@ def _lines(change: Change) -> list[dict[str, Any]]:
     both_text = isinstance(change.before, str) and isinstance(change.after, str)
     before, after = (_told(value, as_json=not both_text) for value in (change.before, change.after))
     return [
-        _line(line.kind, _marked(line.parts)) if line.kind != "skip" else _line("skip", _skipped(line.skipped))
+        _line(line.kind, _marked(line.parts))
+        if line.kind != "skip"
+        else _line("skip", _skipped(line.skipped))
         for line in text_lines(before, after)
     ]
 
@@ -104,7 +109,12 @@ def _skipped(count: int) -> SafeString:
 
 def _marked(parts: Iterable[tuple[str, bool]]) -> SafeString:
     return format_html_join(
-        "", "{}", ((format_html("<mark>{}</mark>", visible(text)) if marked else visible(text),) for text, marked in parts)
+        "",
+        "{}",
+        (
+            (format_html("<mark>{}</mark>", visible(text)) if marked else visible(text),)
+            for text, marked in parts
+        ),
     )
 
 
@@ -167,7 +177,7 @@ class _Rows:
 
 def _key(row: Row) -> SafeString:
     if row.key is None:
-        return mark_safe("")  # noqa: S308 - a constant
+        return mark_safe("")
     key = str(row.key + 1) if isinstance(row.key, int) else row.key
     return visible(key) if key.strip() else format_html("“{}”", visible(key))
 
@@ -180,7 +190,11 @@ def _plain(row: Row) -> dict[str, Any]:
     if value is None:
         return {"kind": "null"}
     if isinstance(value, bool):
-        return {"kind": "pair", "word": gettext("Yes") if value else gettext("No"), "sent": "true" if value else "false"}
+        return {
+            "kind": "pair",
+            "word": gettext("Yes") if value else gettext("No"),
+            "sent": "true" if value else "false",
+        }
     if isinstance(value, str):
         return _string(row, value)
     if value == [] or value == {}:

@@ -1,7 +1,10 @@
-"""JSON Schema made plain for drawing: local references followed, ``allOf`` merged, nullable and unions told apart.
+"""JSON Schema made plain for drawing: local references followed, ``allOf`` merged, nullable and unions told
+apart.
 
-Assertions that do not change what a form looks like (``minLength``, ``not``, ``if`` …) pass through untouched; ``validate``
-checks them. What cannot be drawn raises ``Undrawable`` with a reason, and ``compile`` makes a raw JSON field of it.
+Assertions that do not change what a form looks like (``minLength``, ``not``, ``if`` …) pass through
+untouched; ``validate``
+checks them. What cannot be drawn raises ``Undrawable`` with a reason, and ``compile`` makes a raw JSON
+field of it.
 """
 
 from __future__ import annotations
@@ -14,18 +17,52 @@ from urllib.parse import unquote
 from reviewer.cards.values import Json, same
 
 ANNOTATIONS: Final = frozenset(
-    "title description default examples deprecated readOnly writeOnly $comment $schema $id $defs definitions "
-    "discriminator $anchor".split()
+    [
+        "title",
+        "description",
+        "default",
+        "examples",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+        "$comment",
+        "$schema",
+        "$id",
+        "$defs",
+        "definitions",
+        "discriminator",
+        "$anchor",
+    ]
 )
 _SHAPES: Final = frozenset(
-    "type properties items prefixItems additionalProperties enum const anyOf oneOf allOf $ref patternProperties".split()
+    [
+        "type",
+        "properties",
+        "items",
+        "prefixItems",
+        "additionalProperties",
+        "enum",
+        "const",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "$ref",
+        "patternProperties",
+    ]
 )
-_UNDRAWABLE: Final = ("patternProperties", "$dynamicRef", "$recursiveRef", "unevaluatedItems", "additionalItems")
+_UNDRAWABLE: Final = (
+    "patternProperties",
+    "$dynamicRef",
+    "$recursiveRef",
+    "unevaluatedItems",
+    "additionalItems",
+)
 _MOST_HOPS: Final = 32
 
 
 class Undrawable(Exception):
-    """A schema that has no form. ``reason`` is a key of ``words.REASONS``; ``detail`` the keyword or reference."""
+    """A schema that has no form. ``reason`` is a key of ``words.REASONS``; ``detail`` the keyword or
+    reference."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}")
@@ -43,7 +80,8 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A schema ready to be drawn: with ``options`` it is a union of them, else ``schema`` has at most one type."""
+    """A schema ready to be drawn: with ``options`` it is a union of them, else ``schema`` has at most
+    one type."""
 
     schema: dict[str, Json]
     nullable: bool = False
@@ -77,7 +115,8 @@ class Document:
         return Shape(plain)
 
     def plain(self, schema: Json) -> dict[str, Json]:
-        """Return a schema with its references followed (what stands beside a ``$ref`` wins) and ``allOf`` merged."""
+        """Return a schema with its references followed (what stands beside a ``$ref`` wins) and
+        ``allOf`` merged."""
         return self._plain(schema, hops=0)
 
     def _plain(self, schema: Json, *, hops: int) -> dict[str, Json]:
@@ -92,7 +131,9 @@ class Document:
             if hops > _MOST_HOPS:
                 raise Undrawable("circular", str(schema["$ref"]))
             target = self.target(schema["$ref"])
-            siblings = {key: value for key, value in schema.items() if key not in {"$ref", "$defs", "definitions"}}
+            siblings = {
+                key: value for key, value in schema.items() if key not in {"$ref", "$defs", "definitions"}
+            }
             schema = {**target, **siblings}
         if not isinstance(schema.get("allOf", []), list):
             raise Undrawable("not-a-schema")
@@ -153,7 +194,8 @@ class Document:
 
 
 def merge(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json]:
-    """Return both schemas at once; the left one's annotations win. Raises ``Undrawable`` where their shapes conflict."""
+    """Return both schemas at once; the left one's annotations win. Raises ``Undrawable`` where their
+    shapes conflict."""
     merged = dict(left)
     for key, value in right.items():
         if key not in merged:

@@ -1,4 +1,5 @@
-"""The title of a card: from the author's template for the tool, or from the tool and its arguments; never from the model.
+"""The title of a card: from the author's template for the tool, or from the tool and its arguments; never
+from the model.
 
 Does not live here: titles of fields, which come from their schema (``compile``).
 """
@@ -15,21 +16,37 @@ LONGEST: Final = 120
 _LONGEST_VALUE: Final = 40
 _MOST_ARGUMENTS: Final = 2
 _FIELD: Final = re.compile(r"\{([A-Za-z_][\w-]*(?:\.[\w-]+)*)\}")
-_TELLING: Final = ("title", "name", "subject", "to", "recipient", "path", "file", "id", "url", "query", "question", "command")
+_TELLING: Final = (
+    "title",
+    "name",
+    "subject",
+    "to",
+    "recipient",
+    "path",
+    "file",
+    "id",
+    "url",
+    "query",
+    "question",
+    "command",
+)
 
 
 def title(template: str | None, tool: str, args: Json) -> str:
     """Return one line of at most 120 characters with hidden characters written out.
 
-    A template such as ``Refund {amount} {currency} for order {order_id}`` is filled from the arguments (dotted paths go into
-    objects and lists). A field that is missing or not a scalar makes the template unfit: then tool and arguments speak.
+    A template such as ``Refund {amount} {currency} for order {order_id}`` is filled from the arguments
+    (dotted paths go into
+    objects and lists). A field that is missing or not a scalar makes the template unfit: then tool and
+    arguments speak.
     """
     filled = _fill(template, args) if template else None
     return _line(filled or _from_arguments(tool, args))
 
 
 def humanise(key: str) -> str:
-    """Return ``order_id`` and ``orderId`` as ``Order id``; a key without letters or digits stays as it is."""
+    """Return ``order_id`` and ``orderId`` as ``Order id``; a key without letters or digits stays as it
+    is."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_\-.\s]+", " ", key)).strip()
     if not spaced:
         return key
@@ -75,7 +92,11 @@ def _scalar(value: Json) -> str | None:
 def _from_arguments(tool: str, args: Json) -> str:
     if not tool:
         return _question(args)
-    told = [] if not isinstance(args, dict) else [text for key in _telling_first(args) if (text := _scalar(args[key]))]
+    told = (
+        []
+        if not isinstance(args, dict)
+        else [text for key in _telling_first(args) if (text := _scalar(args[key]))]
+    )
     return ": ".join([humanise(tool), ", ".join(told[:_MOST_ARGUMENTS])]) if told else humanise(tool)
 
 
@@ -86,7 +107,14 @@ def _telling_first(args: dict[str, Json]) -> list[str]:
 
 def _question(value: Json) -> str:
     if isinstance(value, dict):
-        value = next((value[key] for key in ("question", "title", "message", "prompt") if isinstance(value.get(key), str)), "")
+        value = next(
+            (
+                value[key]
+                for key in ("question", "title", "message", "prompt")
+                if isinstance(value.get(key), str)
+            ),
+            "",
+        )
     text = " ".join(value.split()) if isinstance(value, str) else ""
     return text or "Answer needed"
 

@@ -1,6 +1,7 @@
 """The field tree of a form: frozen nodes that hold schema, the agent's value and what the reviewer typed.
 
-Does not live here: how a tree is built (``compile``), read (``read``), checked (``validate``) or drawn (``render``).
+Does not live here: how a tree is built (``compile``), read (``read``), checked (``validate``) or drawn
+(``render``).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class State(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What every field has. ``path`` names it in the form (see ``names``); ``original`` is the agent's value."""
+    """What every field has. ``path`` names it in the form (see ``names``); ``original`` is the agent's
+    value."""
 
     path: str
     key: str | int | None = None
@@ -36,7 +38,8 @@ class Node:
     states: tuple[State, ...] = (State.VALUE,)
     state: State = State.VALUE
     unseen: bool = False
-    """The reviewer asked for these fields but has not been shown them yet (no script, and another button pressed)."""
+    """The reviewer asked for these fields but has not been shown them yet (no script, and another
+    button pressed)."""
 
     @property
     def given(self) -> bool:
@@ -50,7 +53,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry(Node):
-    """One line or block of text: a string, an integer or a number. ``text`` is what the field shows, None where nothing was typed."""
+    """One line or block of text: a string, an integer or a number. ``text`` is what the field shows,
+    None where nothing was typed."""
 
     kind: str
     text: str | None = None
@@ -118,7 +122,8 @@ class Group(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One place of a list or map. ``id`` never changes when places do; ``key`` is the typed key of a map."""
+    """One place of a list or map. ``id`` never changes when places do; ``key`` is the typed key of a
+    map."""
 
     id: str
     node: Node
@@ -180,7 +185,8 @@ class Union(Node):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A compiled form: its root node and the schema document it came from. ``overflow``: it outgrew the limits."""
+    """A compiled form: its root node and the schema document it came from. ``overflow``: it outgrew the
+    limits."""
 
     root: Node
     document: Document
@@ -192,5 +198,3 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in node.children:
         yield from walk(child)
-
-

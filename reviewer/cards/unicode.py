@@ -1,7 +1,9 @@
 """Characters that deceive: found, named and counted, so that they can be shown as visible marks.
 
-Marked (assurance S-07): bidirectional controls, zero-width characters, tags, variation selectors, fillers, soft hyphens,
-control characters, private-use characters, lone surrogates, non-characters, and words that mix scripts. Not marked: what
+Marked (assurance S-07): bidirectional controls, zero-width characters, tags, variation selectors, fillers,
+soft hyphens,
+control characters, private-use characters, lone surrogates, non-characters, and words that mix scripts. Not
+marked: what
 ordinary writing needs, such as a joiner inside a Persian or Hindi word or inside an emoji.
 Does not live here: HTML (``render``).
 """
@@ -38,9 +40,13 @@ _NAMES: Final = {
     0xFFA0: "Halfwidth Hangul filler",
 }
 # Scripts that are written together in one word: Japanese, Chinese, Korean.
-_TOGETHER: Final = frozenset({"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HALFWIDTH", "FULLWIDTH", "HANGUL", "BOPOMOFO"})
+_TOGETHER: Final = frozenset(
+    {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HALFWIDTH", "FULLWIDTH", "HANGUL", "BOPOMOFO"}
+)
 # Scripts whose letters pass for Latin ones; a word that mixes one of them with another script is marked.
-_LOOKALIKE: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "COPTIC", "ARMENIAN", "CHEROKEE", "LISU", "GEORGIAN"})
+_LOOKALIKE: Final = frozenset(
+    {"LATIN", "CYRILLIC", "GREEK", "COPTIC", "ARMENIAN", "CHEROKEE", "LISU", "GEORGIAN"}
+)
 _JOINING: Final = frozenset({"ARABIC", "SYRIAC", "MONGOLIAN", "NKO", "MANDAIC"})
 
 
@@ -103,7 +109,8 @@ def count(value: Any) -> int:
 
 
 def visible(text: str) -> str:
-    """Return the text with every hidden character written out as ``‹U+202E›``, for places that take plain text only."""
+    """Return the text with every hidden character written out as ``‹U+202E›``, for places that take
+    plain text only."""
     return "".join(f"‹{run.glyph.code}›" if run.glyph and not run.is_word else run.text for run in runs(text))
 
 
@@ -133,7 +140,8 @@ def _name(character: str) -> str:
 
 
 def _is_ordinary(text: str, at: int) -> bool:
-    """Say whether this character does its ordinary work here: joiners in words and emoji, the return of a line ending."""
+    """Say whether this character does its ordinary work here: joiners in words and emoji, the return of
+    a line ending."""
     character = text[at]
     before = text[at - 1] if at else ""
     after = text[at + 1] if at + 1 < len(text) else ""
@@ -151,7 +159,9 @@ def _is_ordinary(text: str, at: int) -> bool:
 
 
 def _is_pictograph(character: str) -> bool:
-    return character > "\u00a8" and (unicodedata.category(character) in {"So", "Sk"} or character in "↔↕↖↗↘↙↩↪‼⁉〰〽㊗㊙")
+    return character > "\u00a8" and (
+        unicodedata.category(character) in {"So", "Sk"} or character in "↔↕↖↗↘↙↩↪‼⁉〰〽㊗㊙"
+    )
 
 
 def _joins(before: str, after: str) -> bool:
@@ -169,7 +179,11 @@ def _mixed_words(text: str) -> Iterator[tuple[int, int, Glyph]]:
             continue
         scripts = {name for name in map(script, word) if name}
         if len(scripts) > 1 and scripts & _LOOKALIKE and not scripts - {"LATIN"} <= _TOGETHER:
-            yield match.start(), match.end(), Glyph(code="+".join(sorted(scripts)).title(), name="Word of mixed scripts")
+            yield (
+                match.start(),
+                match.end(),
+                Glyph(code="+".join(sorted(scripts)).title(), name="Word of mixed scripts"),
+            )
 
 
 @lru_cache(maxsize=4096)
@@ -179,4 +193,20 @@ def script(character: str) -> str:
         return ""
     name = unicodedata.name(character, "")
     first = name.split(" ", 1)[0]
-    return "" if first in {"MODIFIER", "MICRO", "FEMININE", "MASCULINE", "OHM", "KELVIN", "ANGSTROM", "DOUBLE-STRUCK", "SCRIPT", "BLACK-LETTER"} else first
+    return (
+        ""
+        if first
+        in {
+            "MODIFIER",
+            "MICRO",
+            "FEMININE",
+            "MASCULINE",
+            "OHM",
+            "KELVIN",
+            "ANGSTROM",
+            "DOUBLE-STRUCK",
+            "SCRIPT",
+            "BLACK-LETTER",
+        }
+        else first
+    )

@@ -1,7 +1,9 @@
 """Is an answer what the schema asks for? Errors come from the chosen branches only, each at its own field.
 
-The schema is narrowed to the branches that the answer takes, so that a mistake inside one kind of a union is told as such and
-not as "fits none of five". Where the narrowed schema is content but the whole one is not, one error stands for the whole.
+The schema is narrowed to the branches that the answer takes, so that a mistake inside one kind of a union
+is told as such and
+not as "fits none of five". Where the narrowed schema is content but the whole one is not, one error stands
+for the whole.
 """
 
 from __future__ import annotations
@@ -22,18 +24,18 @@ from reviewer.cards.values import Json
 
 
 def validate(answer: Json, schema: Json) -> tuple[FieldError, ...]:
-    """Return what is wrong with an answer, each error with a JSON Pointer; nothing for a schema that cannot be read."""
+    """Return what is wrong with an answer, each error with a JSON Pointer; nothing for a schema that
+    cannot be read."""
     return validate_tree(compile_form(schema, answer), answer)
 
 
 def validate_tree(tree: Tree, answer: Json) -> tuple[FieldError, ...]:
     """Return what is wrong with the answer read from a tree, each error with the path of its field."""
     found = [_error(tree, problem) for problem in check.problems(tree.document, _narrowed(tree.root), answer)]
-    found = [error for errors in found for error in errors]
-    if not found and check.is_readable(tree.document, tree.document.root):
-        if not check.accepts(tree.document, tree.document.root, answer):
-            return (FieldError("", "schema", path=""),)
-    return tuple(found)
+    whole = tree.document.root
+    if found or not check.is_readable(tree.document, whole) or check.accepts(tree.document, whole, answer):
+        return tuple(found)
+    return (FieldError("", "schema", path=""),)
 
 
 def _narrowed(node: Node) -> Json:
@@ -44,7 +46,9 @@ def _narrowed(node: Node) -> Json:
         case Union():
             return True if node.branch is None else _narrowed(node.branch)
         case Group():
-            properties = {str(child.key): _narrowed(child) for child in node.fields if child.state is not State.ABSENT}
+            properties = {
+                str(child.key): _narrowed(child) for child in node.fields if child.state is not State.ABSENT
+            }
             rest = {} if not isinstance(node.extra, MappingNode) else _entries(node.extra)
             return {**_without(node.schema, "properties"), "properties": {**rest, **properties}}
         case MappingNode():
@@ -62,18 +66,20 @@ def _entries(node: MappingNode) -> dict[str, Json]:
 
 
 def _without(schema: dict[str, Json], *keywords: str) -> dict[str, Json]:
-    kept: dict[str, Json] = check.anchored({key: value for key, value in schema.items() if key not in keywords})
+    kept: dict[str, Json] = check.anchored(
+        {key: value for key, value in schema.items() if key not in keywords}
+    )
     return kept
 
 
-def _error(tree: Tree, problem: jsonschema_rs.ValidationError) -> list[FieldError]:
+def _error(tree: Tree, problem: jsonschema_rs.ValidationError) -> FieldError:
     steps = list(problem.instance_path)
     kind = problem.kind
     if kind.name == "required":
         steps = [*steps, kind.property]  # type: ignore[attr-defined]
     code, params = _told(kind)
     pointer = "".join(f"/{pointer_step(step)}" for step in steps)
-    return [FieldError(pointer, code, params, node_at(tree.root, steps).path)]
+    return FieldError(pointer, code, params, node_at(tree.root, steps).path)
 
 
 def _told(kind: jsonschema_rs.ValidationErrorKind) -> tuple[str, Mapping[str, Json]]:
@@ -89,9 +95,15 @@ def _limit(kind: Any) -> Mapping[str, Json]:
     return {"limit": int(limit) if isinstance(limit, float) and limit.is_integer() else limit}
 
 
+def _nothing(_: Any) -> Mapping[str, Json]:
+    return {}
+
+
 _TELL: Final[dict[str, Callable[[Any], Mapping[str, Json]]]] = {
     "required": lambda kind: {"key": kind.property},
-    "type": lambda kind: {"type": " / ".join(kind.types) if isinstance(kind.types, list) else str(kind.types)},
+    "type": lambda kind: {
+        "type": " / ".join(kind.types) if isinstance(kind.types, list) else str(kind.types)
+    },
     "minimum": _limit,
     "maximum": _limit,
     "exclusiveMinimum": _limit,
@@ -102,8 +114,8 @@ _TELL: Final[dict[str, Callable[[Any], Mapping[str, Json]]]] = {
     "maxItems": _limit,
     "multipleOf": lambda kind: {"limit": kind.multiple_of},
     "pattern": lambda kind: {"pattern": kind.pattern},
-    "uniqueItems": lambda kind: {},
-    "enum": lambda kind: {},
+    "uniqueItems": _nothing,
+    "enum": _nothing,
     "const": lambda kind: {"value": kind.expected_value},
     "additionalProperties": lambda kind: {"keys": ", ".join(kind.unexpected)},
 }

@@ -1,6 +1,8 @@
-"""Read-only rows of a value: key, value, what is sent, type. Nothing is left out; what is long is folded and says how long.
+"""Read-only rows of a value: key, value, what is sent, type. Nothing is left out; what is long is folded
+and says how long.
 
-Driven by the value, with the schema only as a guide: an argument that the schema does not know is shown all the same, and one
+Driven by the value, with the schema only as a guide: an argument that the schema does not know is shown all
+the same, and one
 that the schema knows but the agent left out is shown as not sent.
 """
 
@@ -80,18 +82,33 @@ class _Viewer:
         self.left = MOST_ROWS
 
     def row(
-        self, schema: Json, value: Json, pointer: str, key: str | int | None, *, optional: bool = False, depth: int
+        self,
+        schema: Json,
+        value: Json,
+        pointer: str,
+        key: str | int | None,
+        *,
+        optional: bool = False,
+        depth: int,
     ) -> Row:
         shape = self._shape(schema, value)
         row = Row(pointer, key, value, shape.schema, shape.nullable, optional)
         self.left -= 1
-        if not isinstance(value, dict | list) or not value and not _properties(shape.schema):
+        if not isinstance(value, dict | list) or (not value and not _properties(shape.schema)):
             return row
         if depth > DEEPEST_ROWS or len(value) > self.left:
             text = json_text(value) if depth_within(value, DEEPEST) else "…"
             return Row(pointer, key, value, shape.schema, shape.nullable, optional, text=text)
         parts = self._members if isinstance(value, dict) else self._items
-        return Row(pointer, key, value, shape.schema, shape.nullable, optional, parts(shape.schema, value, pointer, depth + 1))
+        return Row(
+            pointer,
+            key,
+            value,
+            shape.schema,
+            shape.nullable,
+            optional,
+            parts(shape.schema, value, pointer, depth + 1),
+        )
 
     def _members(self, schema: dict[str, Json], value: Json, pointer: str, depth: int) -> tuple[Row, ...]:
         properties = _properties(schema)
@@ -120,7 +137,8 @@ class _Viewer:
         )
 
     def _shape(self, schema: Json, value: Json) -> Shape:
-        """Return the shape of a schema, with unions narrowed to the branch of this value; an empty one for what has none."""
+        """Return the shape of a schema, with unions narrowed to the branch of this value; an empty
+        one for what has none."""
         nullable = False
         for _ in range(DEEPEST_ROWS):
             try:
@@ -128,7 +146,11 @@ class _Viewer:
             except Undrawable:
                 return Shape({}, nullable)
             nullable = nullable or shape.nullable
-            index = branches.choose(self.document, shape, value) if shape.options and value is not MISSING else None
+            index = (
+                branches.choose(self.document, shape, value)
+                if shape.options and value is not MISSING
+                else None
+            )
             if index is None:
                 return Shape(shape.schema, nullable, shape.options)
             schema = shape.options[index].schema

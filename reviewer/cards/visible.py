@@ -10,7 +10,8 @@ from reviewer.cards import unicode
 
 
 def visible(text: str) -> SafeString:
-    """Return text safe to show anywhere; every hidden character is a ``.glyph`` chip, a mixed-script word is marked."""
+    """Return text safe to show anywhere; every hidden character is a ``.glyph`` chip, a mixed-script
+    word is marked."""
     runs = unicode.runs(text)
     if len(runs) == 1 and runs[0].glyph is None:
         return conditional_escape(text)

@@ -1,4 +1,5 @@
-"""The words of cards that a person reads: types, reasons, verdicts. Translated here; the schema's own words are data."""
+"""The words of cards that a person reads: types, reasons, verdicts. Translated here; the schema's own words
+are data."""
 
 from __future__ import annotations
 
@@ -9,7 +10,20 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from reviewer.cards.errors import MESSAGES, FieldError
-from reviewer.cards.tree import Choice, Entry, Fixed, Group, Items, Lazy, Mapping, Multi, Node, Raw, State, Union
+from reviewer.cards.tree import (
+    Choice,
+    Entry,
+    Fixed,
+    Group,
+    Items,
+    Lazy,
+    Mapping,
+    Multi,
+    Node,
+    Raw,
+    State,
+    Union,
+)
 from reviewer.cards.values import Json, type_of
 from reviewer.cards.view import Row
 
