@@ -21,19 +21,30 @@ _NAMES_A_RESOURCE: Final = frozenset({"$id", "$anchor", "$schema", "$dynamicAnch
 def accepts(document: Document, schema: Json, value: Json) -> bool:
     """Say whether ``value`` is valid; a schema that the engine cannot read accepts nothing."""
     validator = _validator(document, schema)
-    return validator is not None and bool(validator.is_valid(value))
+    return validator is not None and bool(validator.is_valid(_legible(value)))
 
 
 def problems(document: Document, schema: Json, value: Json) -> Iterator[jsonschema_rs.ValidationError]:
     """Yield what is wrong with ``value``. A schema that the engine cannot read finds nothing wrong."""
     validator = _validator(document, schema)
     if validator is not None:
-        yield from validator.iter_errors(value)
+        yield from validator.iter_errors(_legible(value))
 
 
 def is_readable(document: Document, schema: Json) -> bool:
     """Say whether the engine can check values against this schema."""
     return _validator(document, schema) is not None
+
+
+def _legible(value: Json) -> Json:
+    """Return the value with lone surrogates, which the engine cannot take, as replacement characters."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_legible(item) for item in value]
+    if isinstance(value, dict):
+        return {_legible(key): _legible(item) for key, item in value.items()}
+    return value
 
 
 def _validator(document: Document, schema: Json) -> jsonschema_rs.Draft202012Validator | None:

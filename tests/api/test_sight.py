@@ -1,0 +1,165 @@
+"""Who gets what from which address: what a person may not see does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+
+from reviewer.models import ReviewTask
+from tests.cast import Cast
+from tests.deciding.making import APPROVE, open_refund
+from tests.doors import ApiClient, json_of
+
+Programs = Callable[..., ApiClient]
+
+SEEN_BY = {
+    "reviewer": 200,
+    "reviewer2": 200,
+    "lead": 200,
+    "admin": 200,
+    "auditor": 200,
+    "developer": 200,  # started the run
+    "outsider": 404,
+}
+DECIDED_BY = {
+    "reviewer": 200,
+    "reviewer2": 200,
+    "lead": 200,
+    "admin": 403,  # sees every queue, and is a member of none
+    "auditor": 403,
+    "developer": 403,
+    "outsider": 404,
+}
+STEERED_BY = {
+    "reviewer": 403,
+    "reviewer2": 403,
+    "lead": 200,
+    "admin": 200,
+    "auditor": 403,
+    "developer": 200,
+    "outsider": 404,
+}
+AUDITED_BY = {
+    "reviewer": 403,
+    "reviewer2": 403,
+    "lead": 403,
+    "admin": 200,
+    "auditor": 200,
+    "developer": 403,
+    "outsider": 403,
+}
+
+
+@pytest.fixture
+def task(cast: Cast) -> ReviewTask:
+    return open_refund(by=cast.developer)
+
+
+@pytest.mark.parametrize(("name", "status"), SEEN_BY.items())
+def test_a_task_is_seen_by_those_it_concerns(
+    cast: Cast, api_client: Programs, task: ReviewTask, name: str, status: int
+) -> None:
+    program = api_client(cast.people[name])
+    assert program.get(f"tasks/{task.pk}").status_code == status
+    listed = json_of(program.get("tasks"))
+    assert (listed["total"] == 1) == (status == 200)
+
+
+@pytest.mark.parametrize(("name", "status"), SEEN_BY.items())
+def test_a_run_is_seen_by_those_it_concerns(
+    cast: Cast, api_client: Programs, task: ReviewTask, name: str, status: int
+) -> None:
+    assert api_client(cast.people[name]).get(f"runs/{task.run_id}").status_code == status
+
+
+@pytest.mark.parametrize(("name", "status"), DECIDED_BY.items())
+def test_only_members_decide_and_never_who_started_the_run(
+    cast: Cast, api_client: Programs, task: ReviewTask, name: str, status: int
+) -> None:
+    program = api_client(cast.people[name])
+    response = program.post(f"tasks/{task.pk}/decision", {"answer": APPROVE, "digest": task.digest})
+    assert response.status_code == status
+
+
+@pytest.mark.parametrize("verb", ["claim", "release"])
+@pytest.mark.parametrize(("name", "status"), [("outsider", 404), ("reviewer", 200)])
+def test_claims_are_for_members(
+    cast: Cast, api_client: Programs, task: ReviewTask, name: str, status: int, verb: str
+) -> None:
+    assert api_client(cast.people[name]).post(f"tasks/{task.pk}/{verb}").status_code == status
+
+
+@pytest.mark.parametrize(("name", "status"), STEERED_BY.items())
+def test_a_run_is_steered_by_its_developer_and_by_leads(
+    cast: Cast, api_client: Programs, task: ReviewTask, name: str, status: int
+) -> None:
+    assert api_client(cast.people[name]).post(f"runs/{task.run_id}/cancel").status_code == status
+
+
+@pytest.mark.parametrize(("name", "status"), AUDITED_BY.items())
+def test_the_trail_is_for_admins_and_auditors(
+    cast: Cast, api_client: Programs, task: ReviewTask, name: str, status: int
+) -> None:
+    assert api_client(cast.people[name]).get("audit").status_code == status
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("outsider", 404), ("developer", 404), ("auditor", 403), ("reviewer", 200)]
+)
+def test_the_next_task_is_claimed_by_members(
+    cast: Cast, api_client: Programs, task: ReviewTask, name: str, status: int
+) -> None:
+    assert api_client(cast.people[name]).post("queues/payments/claim-next").status_code == status
+
+
+ADDRESSES = [
+    ("get", "tasks"),
+    ("get", "tasks/{task}"),
+    ("post", "tasks/{task}/decision"),
+    ("post", "tasks/{task}/claim"),
+    ("post", "tasks/{task}/release"),
+    ("get", "runs/{run}"),
+    ("post", "runs"),
+    ("post", "runs/{run}/cancel"),
+    ("post", "runs/{run}/retry"),
+    ("post", "runs/{run}/settle"),
+    ("post", "runs/{run}/input"),
+    ("post", "queues/payments/claim-next"),
+    ("get", "audit"),
+]
+
+
+@pytest.mark.parametrize(("method", "address"), ADDRESSES)
+def test_nothing_opens_without_a_token(
+    cast: Cast, api_client: Programs, task: ReviewTask, method: str, address: str
+) -> None:
+    response = getattr(api_client(None), method)(address.format(task=task.pk, run=task.run_id))
+    assert response.status_code == 401
+    assert response["WWW-Authenticate"].startswith("Bearer")
+    assert json_of(response)["error"] == "unauthorized"
+
+
+@pytest.mark.parametrize(("method", "address"), ADDRESSES[1:11])
+def test_an_unknown_id_is_a_404_in_json(cast: Cast, api_client: Programs, method: str, address: str) -> None:
+    if "{" not in address:
+        return
+    bodies = {"decision": {"answer": 1, "digest": "x"}, "settle": {"outcome": "stop"}, "input": {"input": {}}}
+    arguments = [bodies.get(address.rsplit("/", 1)[-1])] if method == "post" else []
+    response = getattr(api_client(cast.admin), method)(address.format(task=uuid4(), run=uuid4()), *arguments)
+    assert response.status_code == 404
+    assert json_of(response)["error"] == "not_found"
+
+
+def test_pauses_of_a_run_keep_what_belongs_to_queues_one_is_not_in(
+    cast: Cast, api_client: Programs, task: ReviewTask
+) -> None:
+    task.queue = cast.general
+    task.save()
+    cast.reviewer.memberships.filter(queue=cast.general).delete()
+    other = open_refund(by=cast.developer)
+    ReviewTask.objects.filter(pk=other.pk).update(run=task.run)
+    shown = json_of(api_client(cast.reviewer).get(f"runs/{task.run_id}"))
+    assert [pause["tasks"] for pause in shown["pauses"]] == [[]]
+    assert [pause["response_schema"] for pause in shown["pauses"]] == [None]
