@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.tools import tool
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolRuntime
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Discriminator, Field
 
 from agents_runtime.agents.briefing import BriefedState, Briefing, agent_state
 from agents_runtime.agents.effects import record
@@ -76,8 +76,9 @@ class Vendor(BaseModel):
     address: Address
 
 
+# Not Field(discriminator=...): LangChain would lose that on its way to the model's and the reviewer's schema.
 Destination = Annotated[
-    Iban | Card | Wallet, Field(discriminator="method", description="Where the money goes.")
+    Iban | Card | Wallet, Discriminator("method"), Field(description="Where the money goes.")
 ]
 
 WAYS = {"iban": "by bank transfer", "card": "by card", "wallet": "through a wallet"}
@@ -189,8 +190,8 @@ def script(messages: Sequence[BaseMessage]) -> Say:
 def _propose(turn: Turn, number: str, invoice: dict[str, Any]) -> Say:
     vendor, destination = invoice["vendor"], invoice["destination"]
     text = (
-        f"Invoice {number} of {vendor['name']} is approved and due on {invoice['due']}. Still open are "
-        f"{invoice['open_amount']} {invoice['currency']}, which I propose to pay {WAYS[destination['method']]}."
+        f"Invoice {number} of {vendor['name']} is approved and due on {invoice['due']}. I propose to pay "
+        f"the {invoice['open_amount']} {invoice['currency']} that are open {WAYS[destination['method']]}."
     )
     arguments = {
         "invoice": number,
