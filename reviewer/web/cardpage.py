@@ -210,11 +210,7 @@ def _open_form(
     refused = decode(task.refused_answer)
     draft = refused if refused is not None and cards.verdict_of(refused) == wanted else None
     form = card.open(wanted, draft=draft) if draft is not None else card.open(wanted)
-    diff = (
-        draw.render_diff(card.changes(draft) if draft is not None else ())
-        if wanted == "edit"
-        else None
-    )
+    diff = draw.render_diff(card.changes(draft) if draft is not None else ()) if wanted == "edit" else None
     return wanted, draw.render_form(form), diff
 
 
@@ -289,10 +285,14 @@ def _what_title(task: ReviewTask) -> str:
         ReviewTask.Kind.QUESTION: _("What the agent asks"),
         ReviewTask.Kind.CONTINUE: _("Where the run stands"),
     }
-    return titles.get(ReviewTask.Kind(task.kind), _("What will happen"))
+    return titles.get(
+        ReviewTask.Kind(task.kind), _("What will happen") if task.is_open else _("What was proposed")
+    )
 
 
 def _what_note(task: ReviewTask, actions: Sequence[Action]) -> str:
+    if not task.is_open:
+        return _("The card as it stood when it closed.")
     if task.kind == ReviewTask.Kind.QUESTION:
         return _("Sent by the agent. Nobody has checked it.")
     if task.kind == ReviewTask.Kind.CONTINUE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.auth import views as auth
-from django.urls import path
+from django.urls import include, path
 
 from reviewer.web import inbox, signin, tasks
 
@@ -16,4 +16,5 @@ urlpatterns = [
     path("tasks/<uuid:task_id>/decide/", tasks.decide, name="task_decide"),
     path("tasks/<uuid:task_id>/claim/", tasks.claim, name="task_claim"),
     path("tasks/<uuid:task_id>/release/", tasks.release, name="task_release"),
+    path("", include("reviewer.web.pages_urls")),
 ]

@@ -10,13 +10,13 @@ let lostSince = null;
 
 function say(state, word, tone) {
   root.dataset.live = state;
-  for (const live of document.querySelectorAll("[data-live]:not(html)")) {
+  for (const live of document.querySelectorAll(".live[data-live]")) {
     live.dataset.tone = tone;
     live.querySelector(".dot").classList.toggle("dot--live", state === "on");
     const text = live.querySelector("[data-live-word]");
     if (text.textContent !== word) text.textContent = word;
   }
-  for (const strip of document.querySelectorAll("[data-lost]")) {
+  for (const strip of document.querySelectorAll(".state[data-lost]")) {
     strip.hidden = state !== "lost";
     strip.querySelector("[data-lost-word]").textContent = word;
   }

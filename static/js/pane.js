@@ -4,6 +4,7 @@
 
 const words = document.getElementById("words")?.dataset ?? {};
 const pane = document.querySelector("[data-pane]");
+const quiet = new WeakSet(); // requests of the pane itself: nobody asked, so the focus stays where it is
 let drafted = false;
 
 function card() {
@@ -69,12 +70,13 @@ if (pane) {
   document.addEventListener("htmx:before:request", (event) => {
     const { ctx } = event.detail;
     if (ctx.target !== pane) return;
+    if (ctx.sourceElement === pane) quiet.add(ctx);
     const isSending = ctx.request.method === "POST" && ctx.sourceElement.matches("form");
-    if (!isSending && ctx.sourceElement !== pane && !mayLeave()) {
+    if (!isSending && !quiet.has(ctx) && !mayLeave()) {
       event.preventDefault();
       return;
     }
-    if (!isSending && ctx.sourceElement !== pane) wait(ctx);
+    if (!isSending && !quiet.has(ctx)) wait(ctx);
   });
 
   // Keep the old card for 200 ms, then show the layout of the next one.
@@ -92,8 +94,11 @@ if (pane) {
     const { ctx } = event.detail;
     if (ctx?.target !== pane || !ctx.response) return;
     drafted = pane.querySelector("[data-focus]") ? drafted : false;
-    if (ctx.sourceElement === pane) return;
-    const first = pane.querySelector("[data-focus]") ?? pane.querySelector("form[data-draft] [data-first]") ?? pane.querySelector("[data-card-title]");
+    if (quiet.has(ctx)) return;
+    const form = pane.querySelector("form[data-draft]");
+    const field = form?.querySelector("[data-first], [autofocus], input:not([type=hidden]), textarea, select");
+    const first = pane.querySelector("[data-focus]") ?? field ?? pane.querySelector("[data-card-title]");
     first?.focus({ preventScroll: true });
+    (pane.querySelector("[data-focus]") ? first : form)?.scrollIntoView({ block: "nearest" });
   });
 }

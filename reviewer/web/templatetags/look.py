@@ -52,7 +52,7 @@ _CLOSINGS = {
     TaskStatus.WITHDRAWN: ("neutral", "ban"),
 }
 
-_RUNS = {
+RUN_LOOKS = {
     "queued": ("neutral", "clock"),
     "running": ("info", "play"),
     "waiting": ("warn", "circle-pause"),
@@ -162,7 +162,7 @@ def due(
         '<span class="due" data-due="{}" data-asked="{}"{} title="{}">'
         '<svg class="ring" viewBox="0 0 16 16" aria-hidden="true"><circle cx="8" cy="8" r="6"/>'
         '<circle cx="8" cy="8" r="6" pathlength="100" stroke-dasharray="{} 100"/></svg>'
-        "<span data-due-words>{}</span>{}</span>",
+        "<span><span data-due-words>{}</span>{}</span></span>",
         deadline.isoformat(),
         asked.isoformat() if asked else "",
         format_html(' data-tone="{}"', tone) if tone else "",
@@ -232,7 +232,7 @@ def closing(status: str) -> SafeString:
 @register.simple_tag
 def run_status(run: Run) -> SafeString:
     """Draw what a run is doing: tone, icon and word."""
-    tone_name, icon_name = _RUNS[run.status]
+    tone_name, icon_name = RUN_LOOKS[run.status]
     return format_html(
         '<span class="said" data-tone="{}">{}{}</span>', tone_name, icon(icon_name), run.get_status_display()
     )
