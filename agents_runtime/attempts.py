@@ -1,4 +1,4 @@
-"""Reading and ending attempts in the ledger from outside the gate: doubt, giving up, what is left of a batch."""
+"""Reading and ending attempts from outside the gate: doubt, giving up, what is left of a batch."""
 
 from __future__ import annotations
 

@@ -31,11 +31,11 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from agents_runtime.direct import conninfo
 from agents_runtime.errors import StaleEpoch
-from agents_runtime.models import Run
+from agents_runtime.records import TABLE
 from agents_runtime.states import RunStatus
 
-POOL = {"min_size": 1, "max_size": 8, "timeout": 15.0, "max_idle": 60.0}
-CONNECTION = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0}
+POOL: dict[str, Any] = {"min_size": 1, "max_size": 8, "timeout": 15.0, "max_idle": 60.0}
+CONNECTION: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0}
 Result = TypeVar("Result")
 
 
@@ -47,8 +47,8 @@ class Fence:
     epoch: int
     broken: threading.Event = field(default_factory=threading.Event)
     query: str = (
-        f'SELECT 1 FROM public."{Run._meta.db_table}"'  # noqa: S608  our own table's name
-        f" WHERE id = %s AND epoch = %s AND status <> '{RunStatus.CANCELLED.value}'"
+        f"SELECT 1 FROM public.{TABLE} "  # noqa: S608  our own table's name
+        f"WHERE id = %s AND epoch = %s AND status <> '{RunStatus.CANCELLED.value}'"
     )
 
     def judge(self, row: object) -> None:
@@ -141,7 +141,7 @@ def serializer() -> JsonPlusSerializer:
 
 
 def sync_saver(fence: Fence, allowed: Collection[tuple[str, ...]]) -> Any:
-    """Return a saver for one step of a sync graph; ``allowed`` are the types that its state is declared with."""
+    """Return a saver for one step of a sync graph; ``allowed`` are the types that its state declares."""
     return FencedSaver(_pool(), fence).with_allowlist(allowed)
 
 
@@ -161,7 +161,8 @@ def on_loop(work: Coroutine[Any, Any, Result]) -> Future[Result]:
 
 def make_tables(schema: str) -> None:
     """Create or upgrade the library's tables in a schema that exists; one caller at a time."""
-    link = psycopg.connect(conninfo(application="setup", search_path=schema), **CONNECTION)
+    where = conninfo(application="setup", search_path=schema)
+    link: psycopg.Connection[DictRow] = psycopg.connect(where, **CONNECTION)
     with link:
         PostgresSaver(link).setup()
 

@@ -7,7 +7,7 @@ Does not live here: what is done over such a connection (``thread_lock``, ``chec
 from __future__ import annotations
 
 import datetime as dt
-from typing import cast
+from typing import Any, cast
 
 from django.db import connection
 from psycopg.conninfo import make_conninfo
@@ -16,7 +16,12 @@ NOT_FOR_LIBPQ = frozenset(
     {"pool", "isolation_level", "assume_role", "server_side_binding", "prepare_threshold"}
 )
 # A server that is gone without a word is noticed in about half a minute.
-KEEP_ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "connect_timeout": 10}
+KEEP_ALIVE: dict[str, Any] = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "connect_timeout": 10,
+}
 
 
 def conninfo(*, application: str, search_path: str = "") -> str:

@@ -6,7 +6,6 @@ raises is only a hint: what became of the thread is read from the checkpoint aft
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import logging
 import threading
@@ -101,7 +100,7 @@ class Engine:
                 return work.exception()
             self._end(work, call["control"])
             return _OutOfTime(OUT_OF_TIME.format(seconds=round(deadline)))
-        except BaseException as error:  # noqa: BLE001  whatever the agent's code raises is the step's outcome
+        except BaseException as error:
             if not work.done():  # this worker is being ended, not the step
                 self._end(work, call["control"])
                 raise

@@ -17,7 +17,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
 import xxhash
@@ -35,6 +35,7 @@ from agents_runtime.states import ExecutionStatus
 from agents_runtime.thread_state import GateStop
 
 MAX_ANSWERS_IN_A_TASK = 50
+NOT_AGAIN = "It ran before, and its result cannot be given again."
 EDITED = (
     "Note: a human reviewer replaced this tool call before it ran. It ran with these arguments: {args}.\n"
 )
@@ -105,19 +106,18 @@ class Gate(BaseCallbackHandler):
     def _ask(self, call: ledger.Call) -> ledger.Started | ledger.Finished | GateStop | None:
         try:
             return _in_database(lambda: ledger.open_call(call))
-        except Exception as problem:  # noqa: BLE001  a gate that cannot ask does not open
+        except Exception as problem:
             logging.getLogger(__name__).exception("the gate could not ask the ledger")
             return GateStop("refused", call.tool, f"The ledger could not be asked: {problem}")
 
-    def _stop(self, stop: GateStop) -> None:
+    def _stop(self, stop: GateStop) -> NoReturn:
         self.stops.append(stop)
         raise ToolStopped(stop.reason)
 
     def _give_again(self, call: ledger.Call, answer: ledger.Finished) -> None:
         result = _stored_result(call, answer)
         if result is None:
-            reason = "It ran before, and its result cannot be given again."
-            self._stop(GateStop("refused", call.tool, reason))
+            self._stop(GateStop("refused", call.tool, NOT_AGAIN))
         raise ParentCommand(Command(graph=call.namespace, **result))
 
     def _close(self, tool_run: UUID, describe: Callable[[], dict[str, Any]]) -> None:

@@ -138,23 +138,36 @@ def _check_run(run: Run, call: Call) -> None:
 
 def _find_claim(run: Run, call: Call) -> _Claim | None:
     """Return the pause and position that a call belongs to, whatever was decided there."""
-    pauses = Pause.objects.select_for_update().filter(run=run)
-    own = list(pauses.filter(kind=Pause.Kind.PER_CALL, tool=call.tool, interrupt_id__in=call.interrupt_ids))
-    if own:
-        rank = {interrupt_id: place for place, interrupt_id in enumerate(call.interrupt_ids)}
-        return _Claim(min(own, key=lambda pause: (rank[pause.interrupt_id], -pause.round)), 0)
-    batches = pauses.filter(
-        Q(status__in=[PauseStatus.DELIVERING, PauseStatus.FAILED, PauseStatus.IN_DOUBT])
-        | Q(executions__status=ExecutionStatus.SUSPENDED),
-        kind__in=BATCH_KINDS,
+    claim = _own_claim(run, call) or _batch_claim(run, call)
+    if claim is None:
+        return None
+    pause = Pause.objects.select_for_update().get(pk=claim.pause.pk)
+    pause.run = run
+    return _Claim(pause, claim.position)
+
+
+def _own_claim(run: Run, call: Call) -> _Claim | None:
+    """A call that was asked about by itself is known by its task: the task's interrupts carry its name."""
+    own = Pause.objects.filter(
+        run=run, kind=Pause.Kind.PER_CALL, tool=call.tool, interrupt_id__in=call.interrupt_ids
     )
+    rank = {interrupt_id: place for place, interrupt_id in enumerate(call.interrupt_ids)}
+    latest = min(own, key=lambda pause: (rank[pause.interrupt_id], -pause.round), default=None)
+    return _Claim(latest, 0) if latest else None
+
+
+def _batch_claim(run: Run, call: Call) -> _Claim | None:
+    """A call of a batch runs in another task than the batch's: it is known by tool and id, or arguments."""
+    underway = Q(status__in=[PauseStatus.DELIVERING, PauseStatus.FAILED, PauseStatus.IN_DOUBT])
+    paused_inside = Q(executions__status=ExecutionStatus.SUSPENDED)
+    batches = Pause.objects.filter(underway | paused_inside, run=run, kind__in=BATCH_KINDS).distinct()
     claims = (
         _Claim(pause, position)
-        for pause in Pause.objects.filter(pk__in=batches.order_by().values("pk")).order_by("-created_at")
+        for pause in batches
         for position, told in enumerate(pause.call_list)
         if _is_same_call(told, call)
     )
-    return next(iter(sorted(claims, key=lambda claim: _rank_in_batch(claim, call))), None)
+    return min(claims, key=lambda claim: _rank_in_batch(claim, call), default=None)
 
 
 def _is_same_call(told: dict[str, Json], call: Call) -> bool:

@@ -9,6 +9,8 @@ from agents_runtime.errors import NotFound, StaleEpoch
 from agents_runtime.models import Pause, Run
 from agents_runtime.states import OPEN_PAUSE
 
+TABLE = Run._meta.db_table  # noqa: SLF001  Django documents it as public
+
 
 def lock_run(run_id: UUID, epoch: int | None = None) -> Run:
     """Lock a run; raise ``NotFound``, or ``StaleEpoch`` if its epoch is not the one given."""

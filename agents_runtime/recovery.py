@@ -6,12 +6,12 @@ for a moment. Sweeping twice, or in two processes at once, only sends messages t
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import DurationField, Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Now
-from datetime import timedelta
 
 from agents_runtime import enqueue, thread_lock
 from agents_runtime.models import Pause, Run, ToolExecution
@@ -60,4 +60,4 @@ def _quiet() -> list[UUID]:
 
 
 def _ago(span: timedelta) -> F:
-    return Now() - Value(span, output_field=DurationField())  # type: ignore[operator, return-value]
+    return Now() - Value(span, output_field=DurationField())  # type: ignore[return-value]

@@ -68,7 +68,9 @@ LIVE_RUN = frozenset({"queued", "running", "waiting", "in_doubt"})
 PAUSE_TRANSITIONS: Transitions = {
     "pending": frozenset({"answered", "superseded", "withdrawn", "expired"}),
     "answered": frozenset({"delivering", "superseded", "withdrawn"}),
-    "delivering": frozenset({"delivered", "failed", "in_doubt", "refused", "answered", "superseded", "withdrawn"}),
+    "delivering": frozenset(
+        {"delivered", "failed", "in_doubt", "refused", "answered", "superseded", "withdrawn"}
+    ),
     "failed": frozenset({"delivering", "delivered", "in_doubt", "withdrawn", "superseded"}),
     "in_doubt": frozenset({"delivering", "delivered", "failed", "withdrawn", "superseded"}),
     "delivered": frozenset(),
@@ -92,9 +94,14 @@ EXECUTION_TRANSITIONS: Transitions = {
 def check_transition(table: Transitions, subject: str, *, old: str, new: str) -> None:
     """Raise ``WrongState`` unless ``old`` may become ``new``."""
     if new not in table[old]:
-        raise WrongState(_("%(subject)s is %(old)s and cannot become %(new)s.") % {
-            "subject": subject, "old": old, "new": new,
-        })
+        raise WrongState(
+            _("%(subject)s is %(old)s and cannot become %(new)s.")
+            % {
+                "subject": subject,
+                "old": old,
+                "new": new,
+            }
+        )
 
 
 def pairs(table: Transitions) -> list[tuple[str, str]]:

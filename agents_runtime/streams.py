@@ -18,7 +18,7 @@ from uuid import UUID
 from django.db import connection
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 
-from agents_runtime.canonical import encode, storable
+from agents_runtime.canonical import Json, encode, storable
 from agents_runtime.desk import Progress, get_desk
 from agents_runtime.messages import text_of
 from agents_runtime.models import Run, RunStep
@@ -61,7 +61,7 @@ class Reporter:
                 self._take_token(*payload)
             elif mode == "tasks":
                 self._take_task(payload)
-        except Exception:  # noqa: BLE001  showing a run must never break it
+        except Exception:
             log.warning("a chunk of a run's stream could not be shown", exc_info=True)
 
     def _take_token(self, message: BaseMessage, metadata: Mapping[str, Any]) -> None:
@@ -98,7 +98,7 @@ class Reporter:
             ids = _store(self._run.pk, steps) if steps else []
             if tokens or ids:
                 get_desk().run_progressed(self._run, Progress(tokens=_joined(tokens), steps=ids))
-        except Exception:  # noqa: BLE001  showing a run must never break it
+        except Exception:
             log.warning("a run's progress could not be shown", exc_info=True)
 
 
@@ -137,7 +137,7 @@ def _message_step(run_id: UUID, message: BaseMessage, task_id: str) -> RunStep |
             data=encode(data),
         )
     if isinstance(message, AIMessage):
-        data = {"tool_calls": message.tool_calls} if message.tool_calls else {}
+        data: Json = {"tool_calls": message.tool_calls} if message.tool_calls else {}
         return RunStep(
             run_id=run_id,
             key=f"message:{message.id}"[:200],

@@ -24,7 +24,8 @@ def start_run(run_id: str) -> None:
 
 @shared_task(name="agents_runtime.resume_interrupt", **OPTIONS)
 def resume_interrupt(run_id: str, pause_id: str) -> None:
-    """Bring a run forward because one of its pauses was answered; the database says which."""
+    """Bring a run forward because a pause was answered; the database says which ones were."""
+    log.debug("woken by an answer", extra={"pause": pause_id})
     _advance(run_id)
 
 

@@ -21,7 +21,7 @@ from django.db import connection as django_connection
 from psycopg import sql
 
 from agents_runtime.direct import conninfo
-from agents_runtime.models import Run
+from agents_runtime.records import TABLE
 
 HELD = """
     SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks
@@ -70,7 +70,7 @@ def _try_lock(run_id: UUID) -> bool:
     try:
         row = _connection().execute(query, key).fetchone()
     except psycopg.OperationalError:  # the server closed it while it was idle
-        _drop()
+        close()
         row = _connection().execute(query, key).fetchone()
     assert row is not None
     return bool(row[0])
@@ -78,7 +78,7 @@ def _try_lock(run_id: UUID) -> bool:
 
 def _raise_epoch(run_id: UUID) -> int | None:
     query = sql.SQL("UPDATE {} SET epoch = epoch + 1 WHERE id = %s RETURNING epoch")
-    row = _connection().execute(query.format(sql.Identifier(Run._meta.db_table)), [run_id]).fetchone()
+    row = _connection().execute(query.format(sql.Identifier(TABLE)), [run_id]).fetchone()
     return row[0] if row else None
 
 
@@ -86,7 +86,7 @@ def _unlock(run_id: UUID) -> None:
     try:
         _connection().execute("SELECT pg_advisory_unlock(%s)", [lock_key(run_id)])
     except psycopg.Error:  # its end is the lock's end
-        _drop()
+        close()
 
 
 def _connection() -> psycopg.Connection[Any]:
@@ -98,7 +98,8 @@ def _connection() -> psycopg.Connection[Any]:
     return _own.connection
 
 
-def _drop() -> None:
+def close() -> None:
+    """Close this thread's connection, and with it free what it holds."""
     if _own.connection is not None:
         _own.connection.close()
     _own.connection = None

@@ -92,7 +92,7 @@ class GateStop:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step ended: with an error in words, with an answer that the agent's own check refused, or well."""
+    """How a step ended: in an error, with an answer that the agent's own check refused, or well."""
 
     error: str = ""
     refusal: tuple[Problem, ...] = ()
@@ -103,7 +103,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Step:
-    """A step that was taken. ``number`` counts within the epoch; the last try must not leave things as they were."""
+    """A step that was taken, counted within the epoch; the last try must not leave things as they were."""
 
     delivery: Delivery
     outcome: Outcome
