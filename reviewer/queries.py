@@ -186,6 +186,15 @@ def members(queue: Queue) -> QuerySet[QueueMembership]:
     return queue.memberships.select_related("user").order_by("-leads", "user__first_name", "user__username")
 
 
+def members_by_queue(user: User) -> dict[int, list[User]]:
+    """Return who belongs to each queue that this person may see."""
+    found: dict[int, list[User]] = {}
+    memberships = QueueMembership.objects.filter(queue__in=visible_queues(user)).select_related("user")
+    for membership in memberships.order_by("-leads", "user__username"):
+        found.setdefault(membership.queue_id, []).append(membership.user)
+    return found
+
+
 def addable_people(queue: Queue) -> QuerySet[User]:
     """Return who could become a member of a queue; auditors only read."""
     return User.objects.filter(is_active=True).exclude(role=Role.AUDITOR).exclude(memberships__queue=queue)

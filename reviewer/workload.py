@@ -10,7 +10,18 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Aggregate, Count, DurationField, ExpressionWrapper, F, Min, Q, QuerySet
+from django.db.models import (
+    Aggregate,
+    Case,
+    Count,
+    DurationField,
+    ExpressionWrapper,
+    F,
+    Min,
+    Q,
+    QuerySet,
+    When,
+)
 from django.db.models.functions import Now, TruncDate
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -19,7 +30,7 @@ from reviewer import queries
 from reviewer.accounts import permissions
 from reviewer.accounts.models import Role, User
 from reviewer.errors import NotAllowed
-from reviewer.models import Decision, Queue, QueueMembership, ReviewTask, TaskStatus, Verdict
+from reviewer.models import Decision, Queue, ReviewTask, TaskStatus, Verdict
 
 WEEK = dt.timedelta(days=7)
 FORTNIGHT = 14
@@ -58,6 +69,7 @@ class PersonLoad:
     person: User
     claimed: int
     assigned: int
+    share: int  # of the busiest person's open work, in per cent
     decided_today: int
     decided_week: int
     median: dt.timedelta | None
@@ -100,7 +112,7 @@ def workload(user: User) -> Workload:
     if not permissions.can_lead(user):
         raise NotAllowed(_("Only leads and administrators see the workload."))
     led = queries.led_queues(user)
-    loads = _queue_loads(led)
+    loads = _queue_loads(user, led)
     decisions = Decision.objects.filter(task__queue__in=led)
     today = decisions.filter(decided_at__date=timezone.localdate())
     return Workload(
@@ -121,7 +133,7 @@ def workload(user: User) -> Workload:
     )
 
 
-def _queue_loads(led: QuerySet[Queue]) -> list[QueueLoad]:
+def _queue_loads(user: User, led: QuerySet[Queue]) -> list[QueueLoad]:
     waiting = Q(tasks__status=TaskStatus.OPEN)
     counted = led.annotate(
         waiting=Count("tasks", filter=waiting),
@@ -131,7 +143,7 @@ def _queue_loads(led: QuerySet[Queue]) -> list[QueueLoad]:
         due_soon=Count("tasks", filter=waiting & Q(tasks__due_at__gt=Now(), tasks__due_at__lte=Now() + SOON)),
     )
     decided = _decided(Decision.objects.filter(task__queue__in=led), by="task__queue")
-    people = _people_by_queue(led)
+    people = queries.members_by_queue(user)
     loads = [
         QueueLoad(
             queue=queue,
@@ -152,20 +164,32 @@ def _person_loads(led: QuerySet[Queue]) -> list[PersonLoad]:
     open_tasks = ReviewTask.objects.open().filter(queue__in=led)
     held = _counts(open_tasks.filter(claimed_until__gt=Now()), "claimed_by")
     assigned = _counts(open_tasks, "assigned_to")
+    carried = _carried(open_tasks)
+    most = max(carried.values(), default=0)
     decided = _decided(Decision.objects.filter(task__queue__in=led), by="person")
-    people = (
-        User.objects.filter(is_active=True, memberships__queue__in=led).exclude(role=Role.AUDITOR).distinct()
-    )
+    people = User.objects.filter(is_active=True, memberships__queue__in=led).exclude(role=Role.AUDITOR)
     loads = [
         PersonLoad(
             person=person,
             claimed=held.get(person.pk, 0),
             assigned=assigned.get(person.pk, 0),
+            share=round(100 * carried.get(person.pk, 0) / most) if most else 0,
             **decided.get(person.pk, _NOTHING),
         )
-        for person in people
+        for person in people.distinct()
     ]
     return sorted(loads, key=lambda load: (-load.decided_week, load.person.username))
+
+
+def _carried(open_tasks: QuerySet[ReviewTask]) -> dict[int, int]:
+    """Return how many open tasks each person holds or was assigned; one that is both counts once."""
+    found: dict[int, int] = {}
+    live = Case(When(claimed_until__gt=Now(), then=F("claimed_by")), default=None)
+    taken = open_tasks.annotate(holder=live).filter(Q(holder__isnull=False) | Q(assigned_to__isnull=False))
+    for holder, assignee in taken.values_list("holder", "assigned_to"):
+        for person in {holder, assignee} - {None}:
+            found[person] = found.get(person, 0) + 1
+    return found
 
 
 _NOTHING: dict[str, int | dt.timedelta | None] = {"decided_today": 0, "decided_week": 0, "median": None}
@@ -219,12 +243,3 @@ def _timed(decisions: QuerySet[Decision]) -> QuerySet[Decision]:
 def _counts(tasks: QuerySet[ReviewTask], field: str) -> dict[int, int]:
     rows = tasks.filter(**{f"{field}__isnull": False}).order_by().values(field).annotate(count=Count("pk"))
     return {row[field]: row["count"] for row in rows}
-
-
-def _people_by_queue(led: QuerySet[Queue]) -> dict[int, list[User]]:
-    found: dict[int, list[User]] = {}
-    for membership in (
-        QueueMembership.objects.filter(queue__in=led).select_related("user").order_by("user__username")
-    ):
-        found.setdefault(membership.queue_id, []).append(membership.user)
-    return found

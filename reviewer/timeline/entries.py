@@ -31,6 +31,7 @@ class Entry:
     event: AuditEvent | None = None
     took: dt.timedelta | None = None
     is_now: bool = False
+    message: str = ""  # id of the message that is told here in full
 
 
 @dataclass(frozen=True)

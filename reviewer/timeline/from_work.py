@@ -106,6 +106,7 @@ def _model_said(step: RunStep) -> Entry | None:
         key=f"step-{step.pk}",
         at=step.at,
         took=_step_took(step),
+        message=step.key.removeprefix("message:"),
     )
 
 
@@ -200,7 +201,10 @@ def _shortened(text: str) -> str:
 
 
 def _data(step: RunStep) -> dict[str, Json]:
-    data = decode(step.data) if step.data else {}
+    try:
+        data = decode(step.data) if step.data else {}
+    except ValueError:  # the runtime cuts very long details short
+        return {}
     return data if isinstance(data, dict) else {}
 
 

@@ -1,0 +1,156 @@
+"""The audit trail: every event with its filters, and the whole story of one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.dateparse import parse_date
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from agents_runtime.canonical import Json, decode
+from reviewer import cards, queries
+from reviewer.accounts.models import User
+from reviewer.audit.words import DECISIONS, VERDICT_WORDS, type_choices
+from reviewer.cards import render as draw
+from reviewer.models import AuditEvent, Decision, Queue, ReviewTask
+from reviewer.queries import AuditFilter
+from reviewer.timeline import changes_of
+from reviewer.web.keyset import keyset_page
+from reviewer.web.requests import person
+
+ALL_TYPES = "all"
+RELATED_SHOWN = 200
+
+
+FILTERS = ("person", "agent", "tool", "queue", "outcome", "since", "until", "run")
+
+
+@require_GET
+@never_cache
+def trail(request: HttpRequest) -> HttpResponse:
+    """List the events that a filter finds, decisions first of all."""
+    reader = person(request)
+    typed = request.GET
+    page = keyset_page(queries.audit_events(reader, filter_of(typed)), typed)
+    context = {
+        "page": page,
+        "titles": {event.pk: title_of(event) for event in page.rows},
+        "typed": typed,
+        "type": typed.get("type", DECISIONS),
+        "all_label": _("See all events"),
+        "filtered": any(typed.get(name) for name in FILTERS),
+        "types": sorted(type_choices(), key=lambda choice: str(choice[1])),
+        "people": User.objects.all(),
+        "agents": queries.agents(reader),
+        "queues": queries.visible_queues(reader),
+        "queue_names": dict(Queue.objects.values_list("pk", "name")),
+        "outcomes": [(verdict, word.label) for verdict, word in VERDICT_WORDS.items() if verdict != "answer"],
+    }
+    return render(request, "audit/trail.html", context)
+
+
+@require_GET
+@never_cache
+def event(request: HttpRequest, event_id: int) -> HttpResponse:
+    """Tell the whole story of one event."""
+    reader = person(request)
+    found = queries.get_audit_event(reader, event_id)
+    related = list(queries.related_events(reader, found)[:RELATED_SHOWN])
+    task = queries.visible_tasks(reader).filter(pk=found.task_id).first() if found.task_id else None
+    context = {
+        "event": found,
+        "title": title_of(found),
+        "queue": Queue.objects.filter(pk=found.queue_id).first(),
+        "payload": json.dumps(decode(found.payload), indent=2, ensure_ascii=False, sort_keys=True),
+        "facts": decode(found.payload).get("facts") or {},
+        "related": related,
+        "previous": related[related.index(found) - 1] if found in related[1:] else None,
+        **_card_context(task),
+    }
+    return render(request, "audit/event.html", context)
+
+
+def filter_of(typed: Mapping[str, str]) -> AuditFilter:
+    """Read a filter from an address; whatever does not make sense in it filters nothing."""
+    type_ = typed.get("type", DECISIONS)
+    until = _day(typed.get("until", ""))
+    return AuditFilter(
+        person=_number(typed.get("person", "")),
+        agent=typed.get("agent", ""),
+        tool=typed.get("tool", "").strip(),
+        queue=_number(typed.get("queue", "")),
+        outcome=typed.get("outcome", ""),
+        type="" if type_ == ALL_TYPES else type_,
+        since=_day(typed.get("since", "")),
+        until=until + dt.timedelta(days=1) if until else None,
+        run=_uuid(typed.get("run", "")),
+    )
+
+
+def title_of(event: AuditEvent) -> str:
+    """Return what an event is about, in the words that were shown then."""
+    facts = decode(event.payload).get("facts") or {}
+    named = (facts.get(name) for name in ("title", "policy", "member", "queue"))
+    return next((str(value) for value in named if value), event.agent)
+
+
+def _card_context(task: ReviewTask | None) -> dict[str, Any]:
+    """Return the card as it was shown and what was decided on it."""
+    if task is None:
+        return {}
+    card = cards.build(
+        cards.CardRequest(
+            card_id=str(task.pk),
+            tool=task.tool,
+            args=task.arguments,
+            response_schema=task.schema,
+            args_schema=decode(task.args_schema),
+            description=task.description,
+        )
+    )
+    return {
+        "task": task,
+        "arguments": draw.render_arguments(card),
+        "description": draw.render_agent_text(task.description) if task.description else "",
+        "decisions": [_decided(task, decision) for decision in task.decisions.select_related("person")],
+    }
+
+
+def _decided(task: ReviewTask, decision: Decision) -> dict[str, Any]:
+    changes = changes_of(task, decision)
+    answer: Json = decode(decision.answer)
+    return {
+        "decision": decision,
+        "answer": "" if changes else draw.render_value(True, answer),
+        "diff": draw.render_diff(changes) if changes else "",
+        "took": decision.decided_at - task.created_at,
+    }
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        return None
+
+
+def _day(text: str) -> dt.datetime | None:
+    """Return the start of a day in the reader's time zone."""
+    try:
+        date = parse_date(text)
+    except ValueError:  # such as 31 February
+        return None
+    return timezone.make_aware(dt.datetime.combine(date, dt.time.min)) if date else None

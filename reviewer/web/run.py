@@ -1,0 +1,154 @@
+"""One run: its story and state, and what a person does to it as a whole."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from agents_runtime.canonical import Json, decode
+from agents_runtime.errors import InvalidInput
+from agents_runtime.models import Run
+from agents_runtime.states import RunStatus
+from reviewer import queries, steering
+from reviewer.accounts import permissions
+from reviewer.accounts.models import User
+from reviewer.timeline import Story, tell
+from reviewer.web.inputforms import input_form, misfits, read_input
+from reviewer.web.requests import person
+
+STATE_PARTS = ("values", "next", "interrupts")
+OUTCOMES = ("happened", "run_again", "stop")
+
+
+@require_GET
+@never_cache
+def run(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Draw a run's page."""
+    reader = person(request)
+    return render(request, "runs/run.html", run_context(reader, queries.get_run(reader, run_id)))
+
+
+@require_GET
+@never_cache
+def steer(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Draw only what a person can do now: it holds forms, so it comes by request and not by push."""
+    reader = person(request)
+    return render(request, "runs/steer_push.html", run_context(reader, queries.get_run(reader, run_id)))
+
+
+@require_POST
+def cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Stop the run."""
+    steering.cancel(run_id, by=person(request))
+    messages.info(request, _("The run is cancelled. Its open cards were withdrawn."))
+    return redirect("run", run_id)
+
+
+@require_POST
+def retry(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Permit one more attempt."""
+    steering.retry(run_id, by=person(request))
+    messages.info(request, _("One more attempt is on its way."))
+    return redirect("run", run_id)
+
+
+@require_POST
+def settle(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Say what happened to a call in doubt."""
+    reader, outcome = person(request), request.POST.get("outcome", "")
+    if outcome not in OUTCOMES:
+        context = run_context(reader, queries.get_run(reader, run_id))
+        context |= {"settle_error": _("Choose one of the three"), "typed": request.POST.get("result", "")}
+        return render(request, "runs/run.html", context, status=422)
+    steering.settle(
+        run_id,
+        outcome=outcome,
+        by=reader,
+        result=_result(request.POST.get("result", "")) if outcome == "happened" else None,
+        execution_id=_whole_number(request.POST.get("execution", "")),
+    )
+    messages.info(request, _("It is recorded what you said. The run goes by that."))
+    return redirect("run", run_id)
+
+
+@require_http_methods(["GET", "POST"])
+@never_cache
+def add_input(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Draw the form of the agent's input, and give the finished run what was entered."""
+    reader = person(request)
+    found = queries.get_run(reader, run_id)
+    form = input_form(found.agent, with_example=False)
+    if request.method == "GET":
+        return _input_page(request, found, {"form": form})
+    reading = read_input(form, request)
+    if reading.is_op or reading.errors:
+        context = {"form": reading.form, "errors": reading.errors}
+        return _input_page(request, found, context, status=200 if reading.is_op else 422)
+    try:
+        steering.add_input(run_id, input=reading.answer, by=reader)
+    except InvalidInput as problem:
+        errors = misfits(reading.form, problem)
+        return _input_page(request, found, {"form": reading.form, "errors": errors}, status=422)
+    messages.success(request, _("The run works on with the new input."))
+    return redirect("run", run_id)
+
+
+def run_context(reader: User, found: Run) -> dict[str, Any]:
+    """Return what the page of a run, and each part of it that is pushed, is drawn from."""
+    story = tell(reader, found)
+    state = decode(found.state) if found.state else {}
+    return {
+        "run": found,
+        "reader": reader,
+        "story": story,
+        "requester": queries.requesters([found]).get(found.requested_by),
+        "state": [(name, state[name]) for name in STATE_PARTS if name in state],
+        "checkpoint": state.get("checkpoint_id", ""),
+        "input": decode(found.input),
+        "output": decode(found.output) if found.output else None,
+        "zone": timezone.get_current_timezone_name(),
+        "may_audit": permissions.can_audit(reader),
+        "may": _may(reader, found, story),
+        "steer_key": f"{found.status}-{len(story.doubts)}-{len(story.failed)}",
+    }
+
+
+def _may(reader: User, found: Run, story: Story) -> dict[str, bool]:
+    """Return what the reader can do to the run in its present state."""
+    if not permissions.can_steer_run(reader, requested_by=found.requested_by):
+        return {}
+    return {
+        "cancel": found.is_live or found.status == RunStatus.FAILED,
+        "retry": found.status == RunStatus.FAILED or bool(story.failed),
+        "settle": found.status == RunStatus.IN_DOUBT,
+        "input": found.status == RunStatus.FINISHED,
+    }
+
+
+def _input_page(
+    request: HttpRequest, found: Run, context: dict[str, object], *, status: int = 200
+) -> HttpResponse:
+    return render(request, "runs/input.html", {"run": found, **context}, status=status)
+
+
+def _result(text: str) -> Json:
+    """Read a result as JSON where it is JSON, else as plain text; nothing typed is no result."""
+    if not text.strip():
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text.replace("\r\n", "\n")
+
+
+def _whole_number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None
