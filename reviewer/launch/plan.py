@@ -20,16 +20,12 @@ class OnDeath(Enum):
 
 @dataclass(frozen=True)
 class Chore:
-    """A command that runs once at each start and ends. `as_owner`: it may change the database's structure.
-
-    `is_shown`: what it prints is for the person at the terminal.
-    """
+    """A command that runs once at each start and ends. `as_owner`: it may change the database's structure."""
 
     name: str
     label: str
     command: tuple[str, ...]
     as_owner: bool = False
-    is_shown: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,20 +43,17 @@ def manage(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, "manage.py", *arguments)
 
 
-def chores(options: Options, *, static_is_current: bool) -> list[Chore]:
-    """In the order they must run."""
-    table = [
-        Chore("migrate", "Database tables", manage("migrate", "--noinput"), as_owner=True),
-        Chore("setup_checkpoints", "Checkpoint tables", manage("setup_checkpoints"), as_owner=True),
-    ]
-    if not static_is_current:
-        table.append(
-            Chore("collectstatic", "Styles and scripts", manage("collectstatic", "--noinput", "--clear"))
-        )
-    if options.demo:
-        table.append(Chore("seed_demo", "Demo accounts and queues", manage("seed_demo")))
-    table.append(Chore("register_agents", "Agents", manage("register_agents"), is_shown=True))
-    return table
+def preparations(*, static_is_current: bool) -> list[Chore]:
+    """What must be done before anything serves; they may run at once."""
+    database = Chore("prepare", "Database", manage("prepare"), as_owner=True)
+    if static_is_current:
+        return [database]
+    collect = manage("collectstatic", "--noinput", "--clear", "--skip-checks")
+    return [database, Chore("collectstatic", "Styles and scripts", collect)]
+
+
+# Imports the agents' code, so it never runs as the database's owner.
+REGISTRATION = Chore("register_agents", "Agents", manage("register_agents", "--skip-checks"))
 
 
 def process_table(options: Options, port: int) -> list[Process]:
@@ -87,6 +80,6 @@ def process_table(options: Options, port: int) -> list[Process]:
     return [
         # SIGQUIT is Celery's cold shutdown: with the launcher gone, so is the broker; a warm one would wait.
         Process("worker", (python, *worker), OnDeath.RESTART, stop_seconds=10, death_signal=signal.SIGQUIT),
-        Process("scheduler", manage("scheduler"), OnDeath.RESTART, stop_seconds=5),
+        Process("scheduler", manage("scheduler", "--skip-checks"), OnDeath.RESTART, stop_seconds=5),
         Process("web", (python, *web), OnDeath.END_ALL, stop_seconds=5),
     ]

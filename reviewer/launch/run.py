@@ -1,54 +1,28 @@
 """`make run`: from nothing to a ready product, then its supervision, then its orderly end.
 
-check -> servers -> chores -> processes -> ready -> watch -> stop
+check -> servers -> preparations -> processes and registration -> ready -> watch -> stop
 """
 
 import contextlib
-import hashlib
 import http.client
 import secrets
-import signal
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
-from pathlib import Path
 
-from reviewer.launch import preflight, processes, terminal
+from reviewer.launch import preflight, statics, terminal
+from reviewer.launch.chores import Chores
 from reviewer.launch.errors import LaunchError
 from reviewer.launch.home import Home, open_home
-from reviewer.launch.options import PROJECT, Options, read_options
-from reviewer.launch.plan import Chore, chores, process_table
+from reviewer.launch.options import Options, read_options
+from reviewer.launch.plan import REGISTRATION, preparations, process_table
 from reviewer.launch.postgres import prepare_given_database
 from reviewer.launch.services import Services, running_services
+from reviewer.launch.stopping import StopRequested, StopRequests
 from reviewer.launch.supervisor import POLL_SECONDS, Supervisor
 
 READY_SECONDS = 90.0
-CHORE_STOP_SECONDS = 5.0
 KEY_FILE = "secret_key"
-STATIC_STAMP = "static.stamp"
-
-
-class StopRequested(Exception):
-    """Somebody asked us to stop."""
-
-
-class StopRequests:
-    """Counts Ctrl-C and SIGTERM: the first asks for an orderly end, a second for a quick one."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._note)
-
-    def _note(self, *_: object) -> None:
-        self._count += 1
-
-    def raise_if_asked(self) -> None:
-        if self._count:
-            raise StopRequested
-
-    def is_urgent(self) -> bool:
-        return self._count > 1
 
 
 def run(environment: Mapping[str, str]) -> None:
@@ -74,12 +48,19 @@ def _run_held(
         if options.database_url and options.owner_url:
             prepare_given_database(options.owner_url, options.database_url)
         env = product_env(environment, options, home, port) | services.env()
-        do_chores(options, home, env, services, requests)
+        chores = Chores(stack, home, env=env, owner_env=_owner_env(options, services), requests=requests)
+        with terminal.step("Database, accounts, styles"):
+            chores.do(preparations(static_is_current=statics.are_current(home)))
+            statics.note_current(home)
         supervisor = Supervisor(home, env=env, servers=services.processes(), report=terminal.warn)
         stack.callback(supervisor.stop, hurry=requests.is_urgent)
-        with terminal.step("Worker, scheduler and web"):
+        with terminal.step("Agents, worker, scheduler, web"):
+            registration = chores.begin(REGISTRATION)
             supervisor.start(process_table(options, port))
             _wait_until_ready(options, port, supervisor, requests)
+            said = chores.finish(registration)
+        for line in said:
+            terminal.say(f"    {line}")
         terminal.welcome(options, port)
         _watch(supervisor, requests)
 
@@ -92,6 +73,12 @@ def _start_services(stack: contextlib.ExitStack, options: Options, home: Home) -
     )
     with terminal.step(label) if label else contextlib.nullcontext():
         return stack.enter_context(embedded)
+
+
+def _owner_env(options: Options, services: Services) -> dict[str, str]:
+    """Every process reads DATABASE_URL; for the owner's chores, another role stands behind that name."""
+    url = services.postgres.owner_url if services.postgres else options.owner_url
+    return {"DATABASE_URL": url, "DATABASE_OWNER_URL": url} if url else {}
 
 
 def _watch(supervisor: Supervisor, requests: StopRequests) -> None:
@@ -123,56 +110,6 @@ def _made_secret_key(home: Home) -> str:
         key = secrets.token_urlsafe(64)
         home.write_private(KEY_FILE, key)
     return key
-
-
-def do_chores(
-    options: Options, home: Home, env: Mapping[str, str], services: Services, requests: StopRequests
-) -> None:
-    """Bring database, static files and agents to the state of this code."""
-    fingerprint = static_fingerprint(PROJECT / "static")
-    as_owner = _owner_env(options, services)
-    for chore in chores(options, static_is_current=home.read(STATIC_STAMP) == fingerprint):
-        with terminal.step(chore.label):
-            output = _do_chore(chore, home, dict(env) | (as_owner if chore.as_owner else {}), requests)
-        if chore.is_shown:
-            for line in output:
-                terminal.say(f"    {line}")
-    home.write_private(STATIC_STAMP, fingerprint)
-
-
-def _owner_env(options: Options, services: Services) -> dict[str, str]:
-    """Every process reads DATABASE_URL; for the owner's chores, another role stands behind that name."""
-    url = services.postgres.owner_url if services.postgres else options.owner_url
-    return {"DATABASE_URL": url, "DATABASE_OWNER_URL": url} if url else {}
-
-
-def static_fingerprint(folder: Path) -> str:
-    """Changes when a file is added, removed or touched."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        found = path.stat()
-        digest.update(f"{path.relative_to(folder)}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
-
-
-def _do_chore(chore: Chore, home: Home, env: Mapping[str, str], requests: StopRequests) -> list[str]:
-    """Run it to its end and return what it said to people, without the structured log lines."""
-    path = home.logs / f"{chore.name}.log"
-    path.unlink(missing_ok=True)
-    with home.open_log(chore.name) as log:
-        child = processes.start(chore.command, env=env, log=log, cwd=PROJECT)
-    try:
-        while child.poll() is None:
-            requests.raise_if_asked()
-            time.sleep(0.02)
-    finally:
-        processes.stop(child, signal.SIGTERM, grace=CHORE_STOP_SECONDS)
-    lines = [line.rstrip() for line in path.read_text(errors="replace").splitlines()]
-    said = [line for line in lines if line and not line.startswith("{")]
-    if child.returncode != 0:
-        reason = said[-1] if said else f"exit code {child.returncode}"
-        raise LaunchError(f"{chore.label}: {reason} (see {path})")
-    return said
 
 
 def _wait_until_ready(options: Options, port: int, supervisor: Supervisor, requests: StopRequests) -> None:

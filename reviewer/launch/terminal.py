@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import urlunsplit
 
 from reviewer.launch.options import Options
+from reviewer.launch.stopping import StopRequested
 
 LABEL_WIDTH = 44
 CAST = (
@@ -33,8 +34,8 @@ def step(label: str) -> Iterator[None]:
     print(f"  {label} ".ljust(LABEL_WIDTH, "."), end=" ", flush=True)
     try:
         yield
-    except BaseException:
-        say("failed")
+    except BaseException as error:
+        say("stopped" if isinstance(error, StopRequested) else "failed")
         raise
     say(f"{time.monotonic() - began:.1f} s")
 

@@ -53,6 +53,12 @@ def worker_of(launcher: Launcher) -> psutil.Process:
     return next(one for one in psutil.Process(launcher.pid).children() if "celery" in one.cmdline())
 
 
+def processes_naming(home: Path) -> list[psutil.Process]:
+    return [
+        one for one in psutil.process_iter(["cmdline"]) if str(home) in " ".join(one.info["cmdline"] or [])
+    ]
+
+
 def test_it_comes_up_mends_its_worker_and_leaves_nothing_on_ctrl_c(home: Path, tmp_path: Path) -> None:
     launcher = start(home, tmp_path)
     said = launcher.said()
@@ -71,6 +77,19 @@ def test_it_comes_up_mends_its_worker_and_leaves_nothing_on_ctrl_c(home: Path, t
     assert launcher.end(signal.SIGINT) == 0
     assert survivors(everything) == []
     assert launcher.said().endswith("Stopped.\n")
+
+
+def test_a_start_that_fails_half_way_says_why_in_one_line_and_leaves_nothing(
+    home: Path, tmp_path: Path
+) -> None:
+    env = clean_environment(COUNTERSIGN_HOME=str(home), PORT="0", COUNTERSIGN_WORKERS="many")
+    launcher = launch(tmp_path, "run", env=env)
+    assert launcher.process.wait(60) == 1
+    complaints = [line for line in launcher.said().splitlines() if line.startswith("countersign: ")]
+    assert len(complaints) == 1
+    assert "COUNTERSIGN_WORKERS" in complaints[0]
+    assert "Traceback" not in launcher.said()
+    assert processes_naming(home) == []
 
 
 def test_a_launcher_that_is_killed_takes_everything_with_it_and_can_start_again(
