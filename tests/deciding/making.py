@@ -99,6 +99,13 @@ def pause_run(*requests: ReviewRequest, by: User, agent: str = "refunds", interr
         kind=Pause.Kind.PER_CALL if len(requests) == 1 else Pause.Kind.BATCHED,
         tool=requests[0].tool,
         value=encode(None),
+        calls=encode(
+            [
+                {"tool": item.tool, "tool_call_id": item.tool_call_id, "arguments": item.arguments}
+                for item in requests
+                if item.tool
+            ]
+        ),
     )
     Desk().run_paused(run, [OpenedPause(pause, requests)])
     return pause
