@@ -30,7 +30,7 @@ BATCH_KINDS = (Pause.Kind.BATCHED, Pause.Kind.LEGACY)
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call that is about to run. ``interrupt_ids`` are those that its task may have raised, latest first."""
+    """A tool call that is about to run; ``interrupt_ids``: those its task may have raised, latest first."""
 
     run_id: UUID
     epoch: int
@@ -50,7 +50,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Finished:
-    """The call ran before, or a person said so: give this result instead. ``edited`` are changed arguments."""
+    """The call ran before, or a person said so: give this result again. ``edited``: changed arguments."""
 
     replay_type: str
     replay: bytes | None

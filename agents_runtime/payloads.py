@@ -1,4 +1,4 @@
-"""The only room that knows the shapes of interrupts: what was raised -> what to decide, answers -> resume value.
+"""The only room that knows the shapes of interrupts: what was raised -> requests, answers -> resume value.
 
 Four shapes are known: per-call tool approval, a batch of actions, the legacy request, and a breakpoint. Any
 other value is a question, shown raw and answered by its own schema, or by any JSON where it has none. Values
@@ -138,7 +138,7 @@ class _Tools:
         return place, said
 
     def in_order(self, actions: Sequence[tuple[str, Json]]) -> Iterator[tuple[int, str, str]]:
-        """Yield (place, tool_call_id, words) for actions that name no call: the first alike, each used once."""
+        """Yield (place, tool_call_id, words) for actions that name no call: the first alike, each once."""
         left = list(self._calls)
         for tool, arguments in actions:
             alike = (

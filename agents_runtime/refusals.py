@@ -1,4 +1,4 @@
-"""Where an agent's own type check says an answer is wrong: Pydantic's path -> a JSON pointer into the answer."""
+"""Where an agent's type check says an answer is wrong: Pydantic's path -> a pointer into the answer."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from uuid import UUID
 from django.db import connection
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 
-from agents_runtime.canonical import Json, encode, storable
+from agents_runtime.canonical import encode, storable
 from agents_runtime.desk import Progress, get_desk
 from agents_runtime.messages import text_of
 from agents_runtime.models import Run, RunStep
@@ -58,13 +58,13 @@ class Reporter:
         try:
             _, mode, payload = chunk
             if mode == "messages":
-                self._take_token(*payload)
+                self._take_token(payload[0])
             elif mode == "tasks":
                 self._take_task(payload)
         except Exception:
             log.warning("a chunk of a run's stream could not be shown", exc_info=True)
 
-    def _take_token(self, message: BaseMessage, metadata: Mapping[str, Any]) -> None:
+    def _take_token(self, message: BaseMessage) -> None:
         text = text_of(message)
         if not isinstance(message, AIMessageChunk) or not text or not message.id:
             return
@@ -137,14 +137,14 @@ def _message_step(run_id: UUID, message: BaseMessage, task_id: str) -> RunStep |
             data=encode(data),
         )
     if isinstance(message, AIMessage):
-        data: Json = {"tool_calls": message.tool_calls} if message.tool_calls else {}
+        calls = encode({"tool_calls": message.tool_calls}) if message.tool_calls else ""
         return RunStep(
             run_id=run_id,
             key=f"message:{message.id}"[:200],
             kind=RunStep.Kind.MODEL,
             text=text,
             name=storable(message.name or "")[:200],
-            data=encode(data)[:MAX_DATA] if data else "",
+            data=calls[:MAX_DATA],
         )
     return None
 

@@ -1,4 +1,4 @@
-"""Agents with tools: per call, batched, async, with a condition, with a subagent, and one whose gate may vanish."""
+"""Agents with tools: per call, batched, async, conditional, with a subagent, with a gate that may vanish."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def batched() -> Any:
 
 def on_a_loop() -> Any:
     """Its tools are async only."""
-    allowed = {"apay": {"allowed_decisions": ["approve", "edit", "reject"]}}
+    allowed: Any = {"apay": {"allowed_decisions": ["approve", "edit", "reject"]}}
     gate = HumanInTheLoopMiddleware(interrupt_on=allowed, interrupt_mode="per_call")
     return create_agent(Playbook(), [apay, look], middleware=[gate])
 
@@ -39,7 +39,7 @@ def conditional() -> Any:
     def when(request: Any) -> bool:
         return bool(request.tool_call["args"]["amount"] > 100) and not effects.is_set("never_ask")
 
-    allowed = {"pay": {"allowed_decisions": ["approve", "reject"], "when": when}}
+    allowed: Any = {"pay": {"allowed_decisions": ["approve", "reject"], "when": when}}
     gate = HumanInTheLoopMiddleware(interrupt_on=allowed, interrupt_mode="per_call")
     return create_agent(Playbook(), [pay], middleware=[gate])
 
@@ -50,7 +50,7 @@ def forgetful() -> Any:
     def when(request: Any) -> bool:
         return not effects.is_set("gate_removed")
 
-    allowed = {"pay": {"allowed_decisions": ["approve", "reject"], "when": when}}
+    allowed: Any = {"pay": {"allowed_decisions": ["approve", "reject"], "when": when}}
     gate = HumanInTheLoopMiddleware(interrupt_on=allowed, interrupt_mode="per_call")
     return create_agent(Playbook(), [pay], middleware=[gate])
 

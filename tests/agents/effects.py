@@ -1,4 +1,4 @@
-"""Traces on disk: what the tools of the test agents really did, counted apart from the product's own ledger."""
+"""Traces on disk: what the tools of the test agents really did, apart from the product's own ledger."""
 
 from __future__ import annotations
 

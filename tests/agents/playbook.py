@@ -1,7 +1,7 @@
 """A chat model that says and calls what the first message tells it to, turn by turn.
 
-The first message is the JSON of a list of turns: ``{"say": text, "calls": [{"name", "args", "id"?}]}``. When the
-turns are over it says ``done: `` and what the last tools answered.
+The first message is the JSON of a list of turns: ``{"say": text, "calls": [{"name", "args", "id"?}]}``.
+When the turns are over it says ``done: `` and what the tools answered.
 """
 
 from __future__ import annotations

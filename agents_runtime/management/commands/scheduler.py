@@ -1,4 +1,4 @@
-"""The scheduler: sweeps every two seconds, for ever. It needs the database; a broker that is down only delays."""
+"""The scheduler: sweeps every two seconds, for ever. It needs the database; a broker only speeds it up."""
 
 from __future__ import annotations
 
