@@ -69,6 +69,7 @@ _PROSE: Final = frozenset(
     ]
 )
 _LONG_LINE: Final = 70
+_SHORT: Final = 12
 _MOST_ROWS: Final = 14
 _DATE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})?")
 _MOST_SEGMENTS: Final = 4
@@ -305,9 +306,9 @@ class Painter:
             mode={"integer": "numeric", "number": "decimal"}.get(
                 node.kind, {"email": "email", "uri": "url"}.get(str(form), "")
             ),
-            is_short=node.kind != "string",
+            is_short=node.kind != "string" and len(text) <= _SHORT,
             is_mono=form in {"uuid", "uri", "date-time", "time", "duration", "binary"},
-            example=words.EXAMPLES.get(str(form), "") if kind == "text" else "",
+            example=words.EXAMPLES.get(str(form), "") if kind == "text" and not text else "",
             hidden=_hidden(text),
             **self.aria(node, name),
         )
@@ -392,6 +393,7 @@ class Painter:
             name=name,
             element=f"{self.id(node)}-i",
             path=node.path,
+            number=at + 1,
             first=at == 0,
             last=at == count - 1,
             fixed=parent.fixed,

@@ -121,7 +121,9 @@ def reason_text(node: Raw) -> str:
 
 def type_words(node: Node) -> str:
     """Return the type of a field as in "string, up to 120 characters, optional"."""
-    words = [_node_type(node), *_limits(node.schema if isinstance(node.schema, dict) else {})]
+    is_tuple = isinstance(node, Items) and node.fixed
+    limits = _limits(node.schema) if isinstance(node.schema, dict) and not is_tuple else []
+    words = [_node_type(node), *limits]
     if State.NULL in node.states:
         words[0] = gettext("%(type)s or null") % {"type": words[0]}
     if State.ABSENT in node.states:
@@ -187,8 +189,7 @@ def _counted(low: Json, high: Json, *, characters: bool) -> str:
     limits = _range(low if low else None, high)
     if not limits:
         return ""
-    number = high if _is_count(high) else low
-    many = int(number) if isinstance(number, int) else 2
+    many = high if isinstance(high, int) else 2
     if characters:
         return ngettext("%(limits)s character", "%(limits)s characters", many) % {"limits": limits}
     return ngettext("%(limits)s item", "%(limits)s items", many) % {"limits": limits}

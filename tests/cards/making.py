@@ -13,7 +13,9 @@ from reviewer.cards.card import Form, Reading
 from reviewer.cards.values import MISSING
 from tests.cards.browser import Page, Post
 
-SAMPLES = {path.stem: json.loads(path.read_text()) for path in sorted(Path(__file__).parent.glob("samples/*.json"))}
+SAMPLES = {
+    path.stem: json.loads(path.read_text()) for path in sorted(Path(__file__).parent.glob("samples/*.json"))
+}
 
 
 def schema_of(sample: dict[str, Any]) -> Any:
@@ -41,16 +43,27 @@ def tool_card(args_schema: Any, args: Any, *, tool: str = "act", **changes: Any)
     """Return the card of a call of one tool, all four decisions allowed."""
     return cards.build(
         cards.CardRequest(
-            **{"card_id": "t1", "tool": tool, "args": args, "response_schema": decision_schema(args_schema), **changes}
+            **{
+                "card_id": "t1",
+                "tool": tool,
+                "args": args,
+                "response_schema": decision_schema(args_schema),
+                **changes,
+            }
         )
     )
 
 
 def decision_schema(args_schema: Any, *, tool: str = "act") -> dict[str, Any]:
     """Return the response schema of a gated tool, as the library writes it."""
-    defs = args_schema.get("$defs", {}) if isinstance(args_schema, dict) else {}
+    known = args_schema.get("$defs") if isinstance(args_schema, dict) else None
+    defs = known if isinstance(known, dict) else {}
     message = {"title": "Message", "type": "string"}
-    action = {"type": "object", "properties": {"name": {"const": tool}, "args": args_schema}, "required": ["name", "args"]}
+    action = {
+        "type": "object",
+        "properties": {"name": {"const": tool}, "args": args_schema},
+        "required": ["name", "args"],
+    }
     return {
         "$defs": {
             **defs,
@@ -117,7 +130,9 @@ class Reviewer:
 
     def _read(self, fields: dict[str, list[str]]) -> Reading:
         post = Post(fields)
-        self.reading = cards.read_form(self.form, post) if self.card is None else cards.read_decision(self.card, post)
+        self.reading = (
+            cards.read_form(self.form, post) if self.card is None else cards.read_decision(self.card, post)
+        )
         self.form = self.reading.form
         return self.reading
 

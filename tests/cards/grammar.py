@@ -1,0 +1,155 @@
+"""Random schemas with values that are made for them, as Hypothesis strategies.
+
+A kind is a schema and a strategy for its values, so that lists and maps can draw several values of one schema.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+TEXT = st.text(st.characters(exclude_categories=[]), max_size=20) | st.sampled_from(
+    ["", "007", "19.90", "1e5", "\nleading", "trailing\n", "a\r\nb", "a\rb", "<script>alert(1)</script>", "  ", "\x00", "\ud800"]
+)
+KEYS = st.text(st.characters(exclude_categories=[]), max_size=8) | st.sampled_from(
+    ["", "a.b[0]/~c", "__proto__", "<script>", "~0", "~1/x", "length", "n1", "0", "~+", "verdict", "_op", "é", " "]
+)
+INTEGERS = st.integers() | st.sampled_from([0, -1, 2**53 + 1, 10**30, -(10**30)])
+FLOATS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([30.0, 1e5, 0.1, -0.0, 1e-7, 1e300])
+SCALARS = st.none() | st.booleans() | INTEGERS | FLOATS | TEXT
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    schema: Any
+    values: st.SearchStrategy[Any]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+@st.composite
+def enums(draw: st.DrawFn) -> Kind:
+    options = draw(st.lists(SCALARS, min_size=1, max_size=6, unique_by=_text))
+    return Kind({"enum": options}, st.sampled_from(options))
+
+
+@st.composite
+def constants(draw: st.DrawFn) -> Kind:
+    value = draw(JSON)
+    return Kind({"const": value}, st.just(value))
+
+
+LEAVES: st.SearchStrategy[Kind] = st.one_of(
+    st.just(Kind({"type": "string"}, TEXT)),
+    st.just(Kind({"type": "string", "format": "date"}, TEXT)),
+    st.just(Kind({"type": "integer"}, INTEGERS)),
+    st.just(Kind({"type": "number"}, INTEGERS | FLOATS)),
+    st.just(Kind({"type": "boolean"}, st.booleans())),
+    st.just(Kind({"type": "null"}, st.none())),
+    st.just(Kind({}, JSON)),
+    st.just(Kind(True, JSON)),
+    st.just(Kind({"type": ["string", "integer", "null"]}, TEXT | INTEGERS | st.none())),
+    st.just(Kind({"type": "object"}, st.dictionaries(KEYS, JSON, max_size=3))),
+    st.just(Kind({"anyOf": [{"type": "number"}, {"type": "string"}]}, FLOATS | INTEGERS | TEXT)),
+    enums(),
+    constants(),
+)
+
+
+@st.composite
+def objects(draw: st.DrawFn, inner: st.SearchStrategy[Kind]) -> Kind:
+    keys = draw(st.lists(KEYS, max_size=4, unique=True))
+    kinds = {key: draw(inner) for key in keys}
+    required = [key for key in keys if draw(st.booleans())]
+    rest = draw(st.sampled_from([None, True, False]))
+    schema: dict[str, Any] = {"type": "object", "properties": {key: kind.schema for key, kind in kinds.items()}}
+    schema["required"] = required
+    if rest is not None:
+        schema["additionalProperties"] = rest
+    named = st.fixed_dictionaries(
+        {key: kinds[key].values for key in required},
+        optional={key: kind.values for key, kind in kinds.items() if key not in required},
+    )
+    if rest is False:
+        return Kind(schema, named)
+    others = st.dictionaries(KEYS.filter(lambda key: key not in kinds), JSON, max_size=2)
+    return Kind(schema, st.builds(lambda left, right: {**left, **right}, named, others))
+
+
+@st.composite
+def tagged_unions(draw: st.DrawFn, inner: st.SearchStrategy[Kind]) -> Kind:
+    tags = draw(st.lists(st.text("abcxyz", min_size=1, max_size=4), min_size=2, max_size=3, unique=True))
+    kinds = [draw(inner) for _ in tags]
+    options = [
+        {
+            "type": "object",
+            "properties": {"kind": {"const": tag}, "value": kind.schema},
+            "required": ["kind", "value"],
+        }
+        for tag, kind in zip(tags, kinds, strict=True)
+    ]
+    values = [
+        st.fixed_dictionaries({"kind": st.just(tag), "value": kind.values}) for tag, kind in zip(tags, kinds, strict=True)
+    ]
+    schema = {draw(st.sampled_from(["anyOf", "oneOf"])): options}
+    if draw(st.booleans()):
+        schema["discriminator"] = {"propertyName": "kind"}
+    return Kind(schema, st.one_of(values))
+
+
+def _containers(inner: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:
+    return st.one_of(
+        objects(inner),
+        tagged_unions(inner),
+        inner.map(lambda kind: Kind({"type": "array", "items": kind.schema}, st.lists(kind.values, max_size=4))),
+        inner.map(
+            lambda kind: Kind(
+                {"type": "object", "additionalProperties": kind.schema}, st.dictionaries(KEYS, kind.values, max_size=3)
+            )
+        ),
+        st.lists(inner, min_size=1, max_size=3).map(
+            lambda kinds: Kind(
+                {
+                    "type": "array",
+                    "prefixItems": [kind.schema for kind in kinds],
+                    "minItems": len(kinds),
+                    "maxItems": len(kinds),
+                },
+                st.tuples(*(kind.values for kind in kinds)).map(list),
+            )
+        ),
+        inner.map(lambda kind: Kind({"anyOf": [kind.schema, {"type": "null"}]}, kind.values | st.none())),
+    )
+
+
+KINDS = st.recursive(LEAVES, _containers, max_leaves=8)
+
+
+@st.composite
+def schema_and_value(draw: st.DrawFn) -> tuple[Any, Any]:
+    """Return a schema and a value that it allows."""
+    kind = draw(KINDS)
+    return kind.schema, draw(kind.values)
+
+
+_KEYWORDS = st.sampled_from(
+    "type properties required items prefixItems additionalProperties anyOf oneOf allOf $ref $defs const enum default title "
+    "description format minLength maximum pattern uniqueItems discriminator not if patternProperties".split()
+)
+_WORDS = st.sampled_from(
+    ["string", "object", "array", "null", "#", "#/$defs/a", "#/properties/a", "http://x.example/", "#/$defs", "a", "type"]
+)
+NONSENSE = st.recursive(
+    SCALARS | _WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYWORDS | st.just("a"), inner, max_size=5),
+    max_leaves=25,
+)
+"""Anything at all that might stand where a schema is expected."""
