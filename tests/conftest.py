@@ -10,9 +10,14 @@ import os
 
 import django
 import pytest
+from django.conf import settings
 
 from tests.servers import servers
 
+if settings.configured:
+    raise pytest.UsageError(
+        "Unset DJANGO_SETTINGS_MODULE: with it, settings are read before the servers run."
+    )
 os.environ.update(servers().environment())
 django.setup()
 

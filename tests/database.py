@@ -39,10 +39,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def plain_static_files() -> None:
-    """Let templates name static files that nobody collected; the live server uses collected ones."""
+def settings_of_tests() -> None:
+    """What differs inside this process: static files need not be collected, and hashing is quick."""
     plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     settings.STORAGES = settings.STORAGES | {"staticfiles": plain}
+    settings.PASSWORD_HASHERS = ["tests.cast.QuickHasher"]
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,12 @@ show a bearer token; cookies open nothing, so there is no CSRF to guard against.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from ninja import NinjaAPI, Router
 
 from reviewer.api import audit, bearer, problems, runs, tasks
@@ -17,6 +19,7 @@ from reviewer.api.bodies import StrictJson
 from reviewer.api.docs import ReadablePage
 from reviewer.errors import NotFound
 
+View = Callable[..., HttpResponseBase]
 DESCRIPTION = """\
 Start agents, read what they ask, decide, and read the audit trail.
 
@@ -40,7 +43,7 @@ class Doors(NinjaAPI):
         """Return the URL patterns for Django."""
         patterns, app, namespace = super().urls
         for pattern in patterns:
-            login_not_required(pattern.callback)
+            pattern.callback = login_not_required(cast(View, pattern.callback))
         return patterns, app, namespace
 
 

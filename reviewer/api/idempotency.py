@@ -38,7 +38,7 @@ def idempotent(operation: Operation[P]) -> Operation[P]:
     """Let ``operation`` honour the header ``Idempotency-Key``."""
 
     @wraps(operation)
-    def keyed(request: ApiRequest, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def keyed(request: ApiRequest, /, *args: P.args, **kwargs: P.kwargs) -> Any:
         key = request.headers.get("Idempotency-Key", "")
         if not key:
             return operation(request, *args, **kwargs)

@@ -24,7 +24,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=20,
 )
-EXACT = [
+EXACT: list[Any] = [
     123456789012345678901234567890,
     -(2**64),
     2**53 + 1,
