@@ -21,6 +21,7 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableSequence
 from langchain_core.tools import BaseTool
 from langgraph._internal._runnable import RunnableCallable, RunnableSeq
+from langgraph.graph import StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 from pydantic import BaseModel
@@ -145,10 +146,20 @@ def _steps(part: object) -> Iterator[object]:
 
 def _inner_steps(part: object) -> Iterable[object]:
     if isinstance(part, Pregel):
-        return [step for node in part.nodes.values() for step in (node.bound, *node.writers)]
+        return [
+            *(step for node in part.nodes.values() for step in (node.bound, *node.writers)),
+            *_branches(part),
+        ]
     if isinstance(part, ToolNode):
         return part.tools_by_name.values()
     return part.steps if isinstance(part, (RunnableSequence, RunnableSeq)) else ()
+
+
+def _branches(graph: Graph) -> list[object]:
+    """Return the functions that choose the next node."""
+    builder = getattr(graph, "builder", None)
+    choices = builder.branches.values() if isinstance(builder, StateGraph) else ()
+    return [branch.path for by_name in choices for branch in by_name.values()]
 
 
 def _is_async_only(part: object) -> bool:

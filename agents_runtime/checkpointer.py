@@ -127,6 +127,7 @@ class _Process:
         self.lock = threading.Lock()
         self.pool: ConnectionPool[Any] | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.loop_thread: threading.Thread | None = None
         self.async_pool: AsyncConnectionPool[Any] | None = None
 
 
@@ -170,13 +171,15 @@ def make_tables(schema: str) -> None:
 def close() -> None:
     """Close what this process opened; the next use opens it again."""
     process = _current()
+    globals()["_process"] = _Process()
     if process.pool is not None:
         process.pool.close()
-    if process.loop is not None:
-        if process.async_pool is not None:
-            on_loop(process.async_pool.close()).result(timeout=POOL["timeout"])
-        process.loop.call_soon_threadsafe(process.loop.stop)
-    globals()["_process"] = _Process()
+    if process.loop is None or process.loop_thread is None:
+        return
+    if process.async_pool is not None:
+        asyncio.run_coroutine_threadsafe(process.async_pool.close(), process.loop).result()
+    process.loop.call_soon_threadsafe(process.loop.stop)
+    process.loop_thread.join()
 
 
 def _current() -> _Process:
@@ -198,8 +201,19 @@ def _loop() -> asyncio.AbstractEventLoop:
     with process.lock:
         if process.loop is None:
             process.loop = asyncio.new_event_loop()
-            threading.Thread(target=process.loop.run_forever, name="agents-loop", daemon=True).start()
+            process.loop_thread = threading.Thread(
+                target=_run_loop, args=(process.loop,), name="agents-loop", daemon=True
+            )
+            process.loop_thread.start()
         return process.loop
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
 
 
 async def _async_pool() -> AsyncConnectionPool[Any]:

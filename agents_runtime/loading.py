@@ -71,9 +71,13 @@ def _call(factory: Callable[..., object]) -> object:
         and parameter.kind not in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
     ]
     if len(needed) > 1:
-        raise AgentUnavailable(f"it takes {len(needed)} arguments, but {NOT_A_GRAPH}.")
+        raise AgentUnavailable(f"{_name(factory)} takes {len(needed)} arguments, but {NOT_A_GRAPH}.")
     made = factory(*({"configurable": {}} for _ in needed))
     return _finish(made) if inspect.iscoroutine(made) else made
+
+
+def _name(factory: Callable[..., object]) -> str:
+    return getattr(factory, "__name__", type(factory).__name__)
 
 
 def _finish(work: Coroutine[Any, Any, object]) -> object:
