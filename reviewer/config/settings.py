@@ -98,7 +98,8 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", 
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.core.RedisChannelLayer",
-        "CONFIG": {"hosts": [{"address": ENV.redis_url}], "capacity": 1000, "expiry": 30},
+        # The layer waits five seconds at a time for a message; redis-py's own five-second limit would end the socket.
+        "CONFIG": {"hosts": [{"address": ENV.redis_url, "socket_timeout": 30}], "capacity": 1000, "expiry": 30},
     },
 }
 

@@ -107,7 +107,8 @@ def _chosen(request: HttpRequest, reader: User, tasks: list[ReviewTask]) -> Revi
     asked = request.GET.get("task", "")
     if asked:
         return queries.get_task(reader, _uuid(asked))
-    return tasks[0] if tasks else None
+    groups = groups_of(tasks, reader, current=None)
+    return next((row.task for group in groups for row in group.rows), None)
 
 
 def _uuid(text: str) -> UUID:

@@ -58,6 +58,10 @@ addEventListener("keydown", (event) => {
     event.preventDefault();
     return;
   }
+  if ((event.metaKey || event.ctrlKey) && event.key === "Enter") {
+    document.querySelector("[data-send]")?.click(); // inside its form, card.js has answered this key already
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape") {
     if (document.querySelector("dialog[open]")) return;

@@ -1,7 +1,8 @@
 // The socket's side of the page: says whether it is live, catches up after every connection, and puts what is
 // pushed where it belongs. Rows that are known are updated in place; new rows wait hidden in [data-arrivals].
 // Sends:   {"hello": {filter…}, "known": {task id: version}, "card": task id}   once per connection
-// Tells:   countersign:arrived, countersign:pushed (on document)
+// Tells:   countersign:pushed (on document)
+// Hook:    #socket[data-socket="/ws/…/"]
 
 const root = document.documentElement;
 const words = document.getElementById("words")?.dataset ?? {};
@@ -54,13 +55,19 @@ document.addEventListener("htmx:ws:close", (event) => {
   if (event.detail.reason !== "removed") lost();
 });
 
+// Connects only now, when everything that listens is in place: htmx itself starts whenever it likes.
+function connect(socket) {
+  socket.setAttribute("hx-ws:connect", socket.dataset.socket);
+  htmx.process(socket);
+}
+
 addEventListener("click", (event) => {
   if (!event.target.closest("[data-reconnect]")) return;
   const old = document.getElementById("socket");
   const fresh = old.cloneNode();
   fresh.removeAttribute("data-htmx-powered");
   old.replaceWith(fresh);
-  htmx.process(fresh);
+  connect(fresh);
 });
 
 // A swap of a pane brings fresh copies of the indicator: tell them what is true now.
@@ -94,4 +101,8 @@ document.addEventListener("htmx:ws:after:message:incoming", () => {
   document.dispatchEvent(new CustomEvent("countersign:pushed"));
 });
 
-if (document.getElementById("socket")) say("connecting", words.connecting, "neutral");
+const socket = document.getElementById("socket");
+if (socket) {
+  say("connecting", words.connecting, "neutral");
+  connect(socket);
+}

@@ -22,15 +22,17 @@ function lock(form, locked) {
   }
 }
 
-function isEditing(open) {
-  return drafted && Boolean(pane.querySelector("form[data-draft]")) && open.isConnected;
+// A form that the reader opened is left alone even while it is empty; one that every card of its kind shows is not.
+function isEditing() {
+  const form = pane.querySelector("form[data-draft]");
+  return Boolean(form) && (drafted || !("auto" in form.dataset));
 }
 
 function follow() {
   const open = card();
   const state = pane?.querySelector("[data-card-state]");
   if (!open || !state || Number(state.dataset.version) <= Number(open.dataset.version)) return;
-  if (isEditing(open)) {
+  if (isEditing()) {
     const form = pane.querySelector("form[data-draft]");
     if ("locks" in state.dataset) lock(form, true);
     open.dataset.version = state.dataset.version;
@@ -41,10 +43,7 @@ function follow() {
 }
 
 function refetch(open) {
-  const asked = new URLSearchParams(location.search);
-  const url = new URL(open.dataset.paneUrl, location.origin);
-  for (const name of ["verdict", "from"]) if (asked.has(name) && pane.hasAttribute("data-alone")) url.searchParams.set(name, asked.get(name));
-  htmx.ajax("GET", url.pathname + url.search, { target: "#pane", swap: "innerMorph", source: "#pane" });
+  htmx.ajax("GET", open.dataset.paneUrl, { target: "#pane", swap: "innerMorph", source: "#pane" });
 }
 
 function mayLeave() {
@@ -55,7 +54,7 @@ if (pane) {
   document.addEventListener("countersign:pushed", follow);
   document.addEventListener("countersign:claim-ended", () => {
     const open = card();
-    if (open && !isEditing(open)) refetch(open);
+    if (open && !isEditing()) refetch(open);
   });
   pane.addEventListener("input", (event) => {
     if (event.target.closest("form[data-draft]")) drafted = true;
@@ -63,8 +62,8 @@ if (pane) {
   addEventListener("beforeunload", (event) => {
     if (drafted) event.preventDefault();
   });
-  pane.addEventListener("submit", () => {
-    drafted = false;
+  pane.addEventListener("submit", (event) => {
+    if (event.submitter?.name !== "_op") drafted = false;
   });
 
   document.addEventListener("htmx:before:request", (event) => {
@@ -93,11 +92,13 @@ if (pane) {
   document.addEventListener("htmx:after:swap", (event) => {
     const { ctx } = event.detail;
     if (ctx?.target !== pane || !ctx.response) return;
-    drafted = pane.querySelector("[data-focus]") ? drafted : false;
+    // A form that came back, with its errors or one field more, still holds what the reader wrote.
+    drafted = ctx.request.method === "POST" && Boolean(pane.querySelector("form[data-draft]:not([data-auto])"));
     if (quiet.has(ctx)) return;
     const form = pane.querySelector("form[data-draft]");
-    const field = form?.querySelector("[data-first], [autofocus], input:not([type=hidden]), textarea, select");
-    const first = pane.querySelector("[data-focus]") ?? field ?? pane.querySelector("[data-card-title]");
+    const field = form?.querySelector("[autofocus], input:not([type=hidden]), textarea, select");
+    const wanted = ["[data-focus]", "[data-first]"].map((hook) => pane.querySelector(hook)).find(Boolean);
+    const first = wanted ?? field ?? pane.querySelector("[data-card-title]");
     first?.focus({ preventScroll: true });
     (pane.querySelector("[data-focus]") ? first : form)?.scrollIntoView({ block: "nearest" });
   });
