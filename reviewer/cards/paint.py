@@ -150,7 +150,7 @@ class Painter:
             id=identity,
             label=self.label(node),
             name=self.name(node),
-            labels_control=_is_labelable(node) and node.state is State.VALUE,
+            labels_control=_is_labelable(node) and (node.state is State.VALUE or State.NULL in node.states),
             key="" if node.key is None or isinstance(node.key, int) else visible(str(node.key)),
             type=words.type_words(node),
             description=visible(node.description) if node.description else "",
