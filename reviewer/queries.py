@@ -6,6 +6,7 @@ Pages, fragments, API and sockets all read through these functions, so no door c
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -21,6 +22,7 @@ from reviewer.accounts.models import Role, User
 from reviewer.errors import NotAllowed, NotFound
 from reviewer.models import AuditEvent, Policy, Queue, QueueMembership, ReviewTask, TaskStatus
 
+RUN_FRAME = ("run.started", "run.finished", "run.failed", "run.cancelled")
 SHORTEST_ID = 6
 ID_SIGNS = frozenset("0123456789abcdef-")
 URGENT_FIRST = (F("due_at").asc(nulls_last=True), "created_at", "pause__place", "position", "pk")
@@ -178,7 +180,7 @@ def led_queues(user: User) -> QuerySet[Queue]:
 
 def queue_tasks(user: User, queue: Queue) -> QuerySet[ReviewTask]:
     """Return what waits in a queue, most urgent first."""
-    return visible_tasks(user).open().filter(queue=queue).order_by(*URGENT_FIRST)
+    return visible_tasks(user).filter(queue=queue, status=TaskStatus.OPEN).order_by(*URGENT_FIRST)
 
 
 def members(queue: Queue) -> QuerySet[QueueMembership]:
@@ -311,16 +313,25 @@ def get_audit_event(user: User, event_id: int) -> AuditEvent:
 
 
 def related_events(user: User, event: AuditEvent) -> QuerySet[AuditEvent]:
-    """Return the events of the same task, else of the same run, else of the same queue, oldest first."""
+    """Return the story around an event, oldest first: of its card, else of its run, else of its queue."""
+    trail = audit_events(user, AuditFilter()).order_by("pk")
     if event.task_id is not None:
-        around = audit_events(user, AuditFilter(task=event.task_id))
-    elif event.run_id is not None:
-        around = audit_events(user, AuditFilter(run=event.run_id))
-    elif event.queue_id is not None:
-        around = audit_events(user, AuditFilter(queue=event.queue_id)).filter(run_id__isnull=True)
-    else:
-        around = audit_events(user, AuditFilter()).filter(pk=event.pk)
-    return around.order_by("pk")
+        return trail.filter(_story_of_card(event.task_id, event.run_id))
+    if event.run_id is not None:
+        return trail.filter(run_id=event.run_id)
+    if event.queue_id is not None:
+        return trail.filter(queue_id=event.queue_id, run_id__isnull=True)
+    return trail.filter(pk=event.pk)
+
+
+def _story_of_card(task_id: UUID, run_id: UUID | None) -> Q:
+    """Return the condition for a card's own events, those of its pause, and how its run began and ended."""
+    of_card = Q(task_id=task_id) | Q(run_id=run_id, type__in=RUN_FRAME)
+    task = ReviewTask.objects.filter(pk=task_id).select_related("pause").first()
+    if task is None:
+        return of_card
+    named = f'"interrupt":{json.dumps(task.pause.interrupt_id)}'
+    return of_card | Q(run_id=run_id, task_id__isnull=True, payload__contains=named)
 
 
 def run_events(user: User, run: Run) -> QuerySet[AuditEvent]:

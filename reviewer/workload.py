@@ -47,6 +47,15 @@ class Median(Aggregate):
 
 
 @dataclass(frozen=True)
+class Decided:
+    """What was decided today and in seven days, and the median time it took in these."""
+
+    today: int = 0
+    week: int = 0
+    median: dt.timedelta | None = None
+
+
+@dataclass(frozen=True)
 class QueueLoad:
     """One queue: what waits, and what was decided."""
 
@@ -56,9 +65,7 @@ class QueueLoad:
     claimed: int
     overdue: int
     due_soon: int
-    decided_today: int
-    decided_week: int
-    median: dt.timedelta | None
+    decided: Decided
     people: Sequence[User]
 
 
@@ -70,9 +77,7 @@ class PersonLoad:
     claimed: int
     assigned: int
     share: int  # of the busiest person's open work, in per cent
-    decided_today: int
-    decided_week: int
-    median: dt.timedelta | None
+    decided: Decided
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,7 @@ def _queue_loads(user: User, led: QuerySet[Queue]) -> list[QueueLoad]:
             overdue=queue.overdue,
             due_soon=queue.due_soon,
             people=people.get(queue.pk, ()),
-            **decided.get(queue.pk, _NOTHING),
+            decided=decided.get(queue.pk, Decided()),
         )
         for queue in counted
     ]
@@ -174,11 +179,11 @@ def _person_loads(led: QuerySet[Queue]) -> list[PersonLoad]:
             claimed=held.get(person.pk, 0),
             assigned=assigned.get(person.pk, 0),
             share=round(100 * carried.get(person.pk, 0) / most) if most else 0,
-            **decided.get(person.pk, _NOTHING),
+            decided=decided.get(person.pk, Decided()),
         )
         for person in people.distinct()
     ]
-    return sorted(loads, key=lambda load: (-load.decided_week, load.person.username))
+    return sorted(loads, key=lambda load: (-load.decided.week, load.person.username))
 
 
 def _carried(open_tasks: QuerySet[ReviewTask]) -> dict[int, int]:
@@ -192,10 +197,7 @@ def _carried(open_tasks: QuerySet[ReviewTask]) -> dict[int, int]:
     return found
 
 
-_NOTHING: dict[str, int | dt.timedelta | None] = {"decided_today": 0, "decided_week": 0, "median": None}
-
-
-def _decided(decisions: QuerySet[Decision], *, by: str) -> dict[int, dict[str, int | dt.timedelta | None]]:
+def _decided(decisions: QuerySet[Decision], *, by: str) -> dict[int, Decided]:
     rows = (
         _timed(_this_week(decisions))
         .order_by()
@@ -206,10 +208,7 @@ def _decided(decisions: QuerySet[Decision], *, by: str) -> dict[int, dict[str, i
             median=Median("took"),
         )
     )
-    return {
-        row[by]: {"decided_today": row["today"], "decided_week": row["week"], "median": row["median"]}
-        for row in rows
-    }
+    return {row[by]: Decided(row["today"], row["week"], row["median"]) for row in rows}
 
 
 def _days(decisions: QuerySet[Decision]) -> list[Day]:

@@ -6,12 +6,13 @@ says about a decision depends on the verdict, so ``decision.made`` takes its wor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from agents_runtime.canonical import Json
 from reviewer.models import AuditEvent
 
 
@@ -32,7 +33,6 @@ EVENT_WORDS: dict[str, EventWord] = {
     "task.opened": EventWord(_("Asked for a decision"), "neutral", "inbox"),
     "card.opened": EventWord(_("Opened the card"), "neutral", "file-text"),
     "task.claimed": EventWord(_("Claimed"), "neutral", "user-check"),
-    "task.extended": EventWord(_("Extended the claim"), "neutral", "user-check"),
     "task.released": EventWord(_("Gave back"), "neutral", "undo-2"),
     "task.assigned": EventWord(_("Assigned"), "neutral", "user-plus"),
     "task.moved": EventWord(_("Moved to another queue"), "neutral", "shuffle"),
@@ -71,6 +71,13 @@ EVENT_WORDS: dict[str, EventWord] = {
     "queue.member_removed": EventWord(_("Member removed"), "neutral", "users"),
     "policy.saved": EventWord(_("Policy changed"), "neutral", "workflow"),
     "policy.deleted": EventWord(_("Policy deleted"), "neutral", "trash-2"),
+    "account.created": EventWord(_("Account created"), "neutral", "user-plus"),
+    "token.issued": EventWord(_("API token issued"), "warn", "key-round"),
+    "token.revoked": EventWord(_("API token revoked"), "neutral", "key-round"),
+    "session.opened": EventWord(_("Signed in"), "neutral", "log-in"),
+    "session.closed": EventWord(_("Signed out"), "neutral", "log-out"),
+    "session.refused": EventWord(_("Sign-in refused"), "warn", "lock"),
+    "session.locked": EventWord(_("Sign-in locked after many tries"), "danger", "lock"),
 }
 
 VERDICT_WORDS: dict[str, EventWord] = {
@@ -93,3 +100,57 @@ def type_choices() -> Iterator[tuple[str, str | Promise]]:
     """Yield every type with its label, for a filter."""
     for type_, word in EVENT_WORDS.items():
         yield type_, word.label
+
+
+FACT_WORDS: dict[str, str | Promise] = {
+    "answer": _("Answer, as sent"),
+    "answer_digest": _("Digest of the answer"),
+    "answers_digest": _("Digest of the answers"),
+    "arguments_digest": _("Digest of the arguments"),
+    "attempt": _("Attempt"),
+    "claim_version": _("Claim number"),
+    "comment": _("Note"),
+    "description": _("What it is for"),
+    "digest": _("Digest of the card"),
+    "error": _("Error"),
+    "execution": _("Attempt in the ledger"),
+    "grant": _("Allowed by"),
+    "input_digest": _("Digest of the input"),
+    "interrupt": _("Interrupt"),
+    "kind": _("Kind"),
+    "leads": _("Leads the queue"),
+    "left": _("Moved from"),
+    "member": _("Member"),
+    "minutes": _("Minutes to decide"),
+    "name": _("Name"),
+    "next": _("Took the next one"),
+    "old": _("Name before"),
+    "output_digest": _("Digest of the output"),
+    "person": _("Person"),
+    "policy": _("Policy"),
+    "queue": _("Queue"),
+    "reason": _("Reason"),
+    "reason_code": _("Reason"),
+    "result_digest": _("Digest of the result"),
+    "risk": _("Risk"),
+    "role": _("Role"),
+    "round": _("Round"),
+    "title": _("Title"),
+    "to": _("To"),
+    "token": _("Token"),
+    "tool": _("Tool"),
+    "username": _("Account"),
+    "via": _("Through"),
+}
+
+
+def fact_words(facts: Mapping[str, Json]) -> Iterator[tuple[str | Promise, str | Promise]]:
+    """Yield the facts of an event that hold something, named and as text; an unknown name stays as it is."""
+    for name, value in facts.items():
+        if value is None or value == "":
+            continue
+        label = FACT_WORDS.get(name, name)
+        if isinstance(value, bool):
+            yield label, _("yes") if value else _("no")
+        else:
+            yield label, str(value)

@@ -27,6 +27,8 @@ class Entry:
     code: str = ""
     notes: Sequence[str] = ()
     said: str = ""
+    is_data: bool = False  # ``said`` is a tool's result and not prose
+    remark: str = ""
     task: ReviewTask | None = None
     event: AuditEvent | None = None
     took: dt.timedelta | None = None

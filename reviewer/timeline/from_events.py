@@ -152,7 +152,7 @@ def _asked(source: Source, event: AuditEvent) -> Entry:
         code=task.tool,
         notes=[_facts_of(task)],
         task=task,
-        took=(task.closed_at or timezone.now()) - task.created_at,
+        took=task.closed_at - task.created_at if task.closed_at else None,
     )
 
 

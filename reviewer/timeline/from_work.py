@@ -52,6 +52,7 @@ def from_execution(execution: ToolExecution) -> Entry:
         code=code,
         notes=_attempt_notes(execution),
         said=said,
+        is_data=not execution.error,
         key=key,
         at=at,
         took=took,
@@ -120,8 +121,9 @@ def _tool_answered(source: Source, step: RunStep) -> Entry | None:
             "wrench",
             _("Tool ran"),
             code=step.name,
-            aside=_("no decision needed"),
+            remark=_("no decision needed"),
             said=said,
+            is_data=True,
             key=key,
             at=step.at,
             took=_step_took(step),
@@ -130,7 +132,7 @@ def _tool_answered(source: Source, step: RunStep) -> Entry | None:
         "message-square",
         _replaced_title(source.asked.get(call)),
         code=step.name,
-        notes=[_("The tool did not run. The agent was told:")],
+        notes=[_("The agent was told:")],
         said=said,
         key=key,
         at=step.at,
@@ -140,8 +142,8 @@ def _tool_answered(source: Source, step: RunStep) -> Entry | None:
 def _replaced_title(task: ReviewTask | None) -> str:
     outcome = getattr(task, "outcome", None)
     if outcome is not None and outcome.verdict == Verdict.RESPOND:
-        return _("The agent got the answer for")
-    return _("The agent got word about")
+        return _("Answered in place of")
+    return _("Did not run")
 
 
 def _node_finished(step: RunStep) -> Entry | None:

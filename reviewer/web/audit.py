@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET
 from agents_runtime.canonical import Json, decode
 from reviewer import cards, queries
 from reviewer.accounts.models import User
-from reviewer.audit.words import DECISIONS, VERDICT_WORDS, type_choices
+from reviewer.audit.words import DECISIONS, VERDICT_WORDS, fact_words, type_choices
 from reviewer.cards import render as draw
 from reviewer.models import AuditEvent, Decision, Queue, ReviewTask
 from reviewer.queries import AuditFilter
@@ -31,6 +31,7 @@ ALL_TYPES = "all"
 RELATED_SHOWN = 200
 
 
+TITLES = ("title", "policy", "member", "queue", "person", "username")
 FILTERS = ("person", "agent", "tool", "queue", "outcome", "since", "until", "run")
 
 
@@ -69,9 +70,9 @@ def event(request: HttpRequest, event_id: int) -> HttpResponse:
     context = {
         "event": found,
         "title": title_of(found),
-        "queue": Queue.objects.filter(pk=found.queue_id).first(),
+        "queue": Queue.objects.filter(pk=found.queue_id).first() if found.queue_id else None,
         "payload": json.dumps(decode(found.payload), indent=2, ensure_ascii=False, sort_keys=True),
-        "facts": decode(found.payload).get("facts") or {},
+        "facts": list(fact_words(decode(found.payload).get("facts") or {})),
         "related": related,
         "previous": related[related.index(found) - 1] if found in related[1:] else None,
         **_card_context(task),
@@ -99,7 +100,7 @@ def filter_of(typed: Mapping[str, str]) -> AuditFilter:
 def title_of(event: AuditEvent) -> str:
     """Return what an event is about, in the words that were shown then."""
     facts = decode(event.payload).get("facts") or {}
-    named = (facts.get(name) for name in ("title", "policy", "member", "queue"))
+    named = (facts.get(name) for name in TITLES)
     return next((str(value) for value in named if value), event.agent)
 
 

@@ -12,10 +12,12 @@ DAY = 24 * HOUR
 
 
 def duration_words(took: dt.timedelta | None) -> str:
-    """Return "0.8 s", "48 s", "3 min 2 s", "2 h 5 min" or "3 d 4 h"; nothing for nothing."""
+    """Return "0 s", "0.8 s", "48 s", "3 min 2 s", "2 h 5 min" or "3 d 4 h"; nothing for nothing."""
     if took is None:
         return ""
     seconds = max(0.0, took.total_seconds())
+    if seconds < 0.05:
+        return _("%(n)s s") % {"n": 0}
     if seconds < 10:
         return _("%(n)s s") % {"n": f"{seconds:.1f}"}
     whole = round(seconds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -73,7 +72,6 @@ def start(request: HttpRequest, agent: str) -> HttpResponse:
         return _start_page(
             request, spec, {"form": reading.form, "errors": misfits(reading.form, problem)}, status=422
         )
-    messages.success(request, _("The run has started. It appears here as it works."))
     return redirect("run", run.pk)
 
 

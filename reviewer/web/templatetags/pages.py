@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from collections.abc import Sequence
 
 from django import template
+from django.utils.functional import Promise
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
@@ -27,6 +29,7 @@ from reviewer.web.templatetags.look import RUN_LOOKS, icon
 
 register = template.Library()
 
+DIGEST = re.compile("[0-9a-f]{32,64}")
 MOST_ITEMS = 200
 DEEPEST = 24
 LONGEST_TEXT = 2_000
@@ -78,9 +81,16 @@ def value_list(text: str) -> SafeString:
 
 
 @register.simple_tag
-def untrusted(text: str) -> SafeString:
+def untrusted(text: str | Promise) -> SafeString:
     """Draw a short text that an agent wrote: escaped, hidden characters shown."""
-    return visible(text)
+    return visible(str(text))
+
+
+@register.simple_tag
+def fact(text: str | Promise) -> SafeString:
+    """Draw what an event recorded; a digest looks like one."""
+    shown = visible(str(text))
+    return format_html("<code>{}</code>", shown) if DIGEST.fullmatch(str(text)) else shown
 
 
 @register.simple_tag
