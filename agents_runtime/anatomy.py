@@ -69,7 +69,7 @@ def examine(graph: Graph) -> Anatomy:
         tools=_tools(part for part in parts if isinstance(part, ToolNode)),
         gates=_gates(gatekeepers),
         mode=_mode(gatekeepers),
-        is_async=_needs_loop(parts, graph),
+        is_async=any(_is_async_only(part) for part in parts),
     )
 
 
@@ -128,41 +128,8 @@ def _model_schema(schema: Any) -> Json:
     return schema.schema()
 
 
-def _needs_loop(parts: Iterable[object], graph: Graph) -> bool:
-    """Say whether some middleware, node or tool has no sync form.
-
-    Nodes and tools count as far as the graph itself runs them: how a tool calls a graph is the tool's affair.
-    """
-    own = [*_steps(graph), *(part for part in parts if isinstance(part, AgentMiddleware))]
-    return any(_is_async_only(part) for part in own)
-
-
-def _steps(part: object) -> Iterator[object]:
-    """Give what the graph runs by itself: nodes, branches, tools, and the same of graphs that are nodes."""
-    yield part
-    for step in _inner_steps(part):
-        yield from _steps(step)
-
-
-def _inner_steps(part: object) -> Iterable[object]:
-    if isinstance(part, Pregel):
-        return [
-            *(step for node in part.nodes.values() for step in (node.bound, *node.writers)),
-            *_branches(part),
-        ]
-    if isinstance(part, ToolNode):
-        return part.tools_by_name.values()
-    return part.steps if isinstance(part, (RunnableSequence, RunnableSeq)) else ()
-
-
-def _branches(graph: Graph) -> list[object]:
-    """Return the functions that choose the next node."""
-    builder = getattr(graph, "builder", None)
-    choices = builder.branches.values() if isinstance(builder, StateGraph) else ()
-    return [branch.path for by_name in choices for branch in by_name.values()]
-
-
 def _is_async_only(part: object) -> bool:
+    """Say whether a node, tool or hook has no sync form; then the whole run needs an event loop."""
     if isinstance(part, RunnableCallable):
         return part.func is None
     if isinstance(part, BaseTool):
@@ -193,7 +160,7 @@ def _children(part: object) -> Iterator[object]:
     if isinstance(part, BaseLanguageModel):
         return iter(())
     if isinstance(part, Pregel):
-        return iter(_inner_steps(part))
+        return _of_graph(part)
     if isinstance(part, FunctionType):
         return _of_function(part)
     if isinstance(part, MethodType):
@@ -207,6 +174,14 @@ def _children(part: object) -> Iterator[object]:
     if isinstance(part, (list, tuple, set, frozenset)):
         return iter(list(part)[:MAX_ITEMS])
     return _of_runnable(part)
+
+
+def _of_graph(graph: Graph) -> Iterator[object]:
+    for node in graph.nodes.values():
+        yield from (node.bound, *node.writers)
+    builder = getattr(graph, "builder", None)
+    if isinstance(builder, StateGraph):  # the functions that choose the next node
+        yield from (branch.path for by_name in builder.branches.values() for branch in by_name.values())
 
 
 def _of_runnable(part: object) -> Iterator[object]:

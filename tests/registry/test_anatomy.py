@@ -77,6 +77,21 @@ def research(question: str) -> str:
     return _ask_inner(question)
 
 
+later_agent = _agent(wipe_later)
+
+
+def _delegate(question: str) -> str:
+    """Let an agent do it that may only be called from a loop."""
+    return str(later_agent.invoke({"messages": [question]}))
+
+
+async def _delegate_later(question: str) -> str:
+    return str(await later_agent.ainvoke({"messages": [question]}))
+
+
+delegate = StructuredTool.from_function(_delegate, coroutine=_delegate_later)
+
+
 @pytest.mark.parametrize("mode", ["per_call", "batched"])
 def test_both_modes_of_the_middleware_are_found(mode: Literal["per_call", "batched"]) -> None:
     anatomy = examine(_agent(wipe, middleware=[_hitl(mode=mode)]))
@@ -244,6 +259,7 @@ def _graph(node: Any, *, branch: Any = None) -> Graph:
         (_agent(wipe, middleware=[AsyncNode()]), True),
         (_graph(_agent(wipe_later)), True),
         (_agent(research), False),
+        (_agent(delegate), True),
     ],
     ids=[
         "sync node",
@@ -256,6 +272,7 @@ def _graph(node: Any, *, branch: Any = None) -> Graph:
         "async middleware node",
         "agent with async tool as a node",
         "sync tool that calls an agent",
+        "tool in both forms that calls an async agent",
     ],
 )
 def test_a_graph_that_needs_an_event_loop_is_known(graph: Graph, expected: bool) -> None:
