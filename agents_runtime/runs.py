@@ -96,7 +96,7 @@ def retry(run_id: UUID) -> Run:
         execution.next_grant = Grant.RETRY
         execution.save(update_fields=["next_grant"])
     run.retry_granted = True
-    _set_to_work(run)
+    _set_to_work(run, "retry_granted")
     return run
 
 
@@ -138,8 +138,7 @@ def add_input(run_id: UUID, input: Json) -> Run:
         raise WrongState(message % {"status": run.get_status_display().lower()})
     _check_input(run.agent, input)
     run.pending_input, run.finished_at = encode(input), None
-    save_run(run, "pending_input", "finished_at")
-    _set_to_work(run)
+    _set_to_work(run, "pending_input", "finished_at")
     return run
 
 
@@ -199,10 +198,10 @@ def _doubted(run: Run, execution_id: int | None) -> ToolExecution:
     return doubted[0]
 
 
-def _set_to_work(run: Run) -> None:
+def _set_to_work(run: Run, *fields: str) -> None:
     run.become(RunStatus.RUNNING)
     run.error = ""
-    save_run(run, "status", "error", "retry_granted")
+    save_run(run, "status", "error", *fields)
     get_desk().run_resumed(run)
     enqueue.start_run(run.pk)
 

@@ -200,18 +200,18 @@ def _conclude(settlement: _Settlement, *, is_in_doubt: bool) -> None:
         run.become(RunStatus.IN_DOUBT)
     elif settlement.state.is_finished and not run.pending_input:
         _finish(run, settlement.state)
-    elif statuses & UNDERWAY:
+    elif statuses & UNDERWAY or run.retry_granted:
         pass  # more to deliver at once
     elif PauseStatus.PENDING in statuses:
         run.become(RunStatus.WAITING)
         run.error = error or run.error
     elif error or PauseStatus.FAILED in statuses:
-        _fail(run, error or _errors_of(settlement.pauses))
+        _fail(run, _failure(settlement.pauses) or error)
     save_run(run, "status", "pending_input", "state", "output", "error", "finished_at")
 
 
-def _errors_of(pauses: Sequence[Pause]) -> str:
-    return next((pause.error for pause in pauses if pause.error), "A tool failed.")
+def _failure(pauses: Sequence[Pause]) -> str:
+    return next((pause.error for pause in pauses if pause.status == PauseStatus.FAILED), "")
 
 
 def _finish(run: Run, state: ThreadState) -> None:

@@ -66,3 +66,8 @@ def boss() -> Any:
         return str(result["messages"][-1].content)
 
     return create_agent(Playbook(), [delegate, look])
+
+
+def unguarded() -> Any:
+    """Its file says that a tool is gated; its code asks nobody."""
+    return create_agent(Playbook(), [pay])

@@ -67,6 +67,8 @@ def _trouble(name: str) -> None:
     if effects.is_set(f"die_{name}"):
         effects.flag(f"die_{name}").unlink()
         os.kill(os.getpid(), signal.SIGKILL)
+    if effects.is_set(f"exit_{name}"):
+        raise SystemExit(f"{name} is torn down")
     if effects.is_set(f"fail_{name}"):
         raise RuntimeError(f"{name} does not work today")
 

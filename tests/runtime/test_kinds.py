@@ -10,10 +10,10 @@ from tests.agents import effects
 from tests.runtime.driving import (
     APPROVE,
     REJECT,
+    advance,
     answer,
     call,
     edit,
-    fresh,
     give,
     pauses,
     pending,
@@ -149,16 +149,10 @@ def test_async_agents_run_on_a_loop() -> None:
     assert run.status == "waiting"
     for pause in pauses(run):
         give(pause, APPROVE)
-    run = answer_all(run)
+    run = advance(run)
     assert run.status == "finished", run.error
     assert effects.count("apay") == 2
     assert [attempt.status for attempt in run.executions.all()] == ["succeeded", "succeeded"]
-
-
-def answer_all(run):
-    from tests.runtime.driving import advance
-
-    return advance(run)
 
 
 def fresh_pause(pause: Pause) -> Pause:
