@@ -44,7 +44,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
     """Draw one view of the inbox with the chosen task, or the most urgent one, open beside it."""
     reader = person(request)
     wanted = filter_of(request)
-    tasks = [] if wanted.scope == "decided" else list(queries.inbox(reader, wanted)[:SHOWN])
+    tasks = list(queries.inbox(reader, wanted)[:SHOWN])
     chosen = _chosen(request, reader, tasks)
     if chosen is not None:
         openings.opened(chosen, by=reader, via="web")
@@ -107,6 +107,8 @@ def _chosen(request: HttpRequest, reader: User, tasks: list[ReviewTask]) -> Revi
     asked = request.GET.get("task", "")
     if asked:
         return queries.get_task(reader, _uuid(asked))
+    if filter_of(request).scope == "decided":
+        return tasks[0] if tasks else None
     groups = groups_of(tasks, reader, current=None)
     return next((row.task for group in groups for row in group.rows), None)
 
@@ -125,17 +127,18 @@ def _list_context(
     chosen: ReviewTask | None,
 ) -> dict[str, Any]:
     is_filtered = bool(wanted.queue or wanted.text or wanted.scope != "waiting")
+    waiting = [] if wanted.scope == "decided" else tasks
     decided = _decided(reader, wanted, is_empty=not tasks)
     return {
         "reader": reader,
         "wanted": wanted,
         "heading": _heading(reader, wanted),
-        "groups": groups_of(tasks, reader, current=chosen),
-        "waiting": len(tasks),
+        "groups": groups_of(waiting, reader, current=chosen),
+        "waiting": len(waiting),
         "filtered": is_filtered,
         "decided": decided,
         "decided_title": _("Decided by you"),
-        "strip": _strip(reader, wanted, len(tasks)),
+        "strip": _strip(reader, wanted),
         "nothing": _("Nothing waits in this view"),
         "clear_url": reverse("inbox"),
         "clear_label": _("Show the whole inbox"),
@@ -151,7 +154,7 @@ def _heading(reader: User, wanted: InboxFilter) -> str:
 
 
 def _decided(reader: User, wanted: InboxFilter, *, is_empty: bool) -> list[Decision]:
-    if wanted.scope == "claimed" or (wanted.scope == "waiting" and not is_empty):
+    if wanted.scope != "decided" and (not is_empty or wanted != InboxFilter()):
         return []
     decisions = reader.decisions.select_related("task").order_by("-decided_at")
     if wanted.scope == "decided":
@@ -160,9 +163,10 @@ def _decided(reader: User, wanted: InboxFilter, *, is_empty: bool) -> list[Decis
     return list(decisions.filter(decided_at__date=timezone.localdate())[:DECIDED_BESIDE])
 
 
-def _strip(reader: User, wanted: InboxFilter, shown: int) -> list[Chip]:
+def _strip(reader: User, wanted: InboxFilter) -> list[Chip]:
     inbox_url = reverse("inbox")
-    chips = [Chip(_("All"), inbox_url, shown, current=not wanted.queue and wanted.scope == "waiting")]
+    is_all = not wanted.queue and wanted.scope == "waiting"
+    chips = [Chip(_("All"), inbox_url, queries.work_counts(reader).waiting, current=is_all)]
     for count in queries.queue_counts(reader):
         if count.waiting:
             url = f"{inbox_url}?queue={count.queue.slug}"
