@@ -38,6 +38,11 @@ def encode(value: object) -> str:
     return _dump(to_json(value))
 
 
+def encode_in_order(value: object) -> str:
+    """Return the same text with keys in the order they came: for showing, never for a digest."""
+    return json.dumps(to_json(value), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
+
 def decode(text: str) -> Json:
     """Return the JSON value of a canonical text; tags of other values stay visible as mappings."""
     return json.loads(text, object_hook=_untag_mapping)

@@ -7,7 +7,6 @@ Does not live here: reading the files (``listings``), importing (``loading``), l
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from langgraph.graph import StateGraph
 from pydantic.errors import PydanticUserError
 
 from agents_runtime.anatomy import Anatomy, examine
-from agents_runtime.canonical import Json, decode, encode, to_json
+from agents_runtime.canonical import Json, decode, encode, encode_in_order
 from agents_runtime.errors import AgentUnavailable
 from agents_runtime.fingerprint import fingerprint
 from agents_runtime.input_schemas import for_people
@@ -129,8 +128,8 @@ def _look(entry: Entry) -> _Found:
         **where,
         "title": entry.title or entry.name.replace("_", " ").replace("-", " ").capitalize(),
         "description": entry.description,
-        "input_schema": _in_author_order(schema),
-        "example_input": "" if entry.example_input is None else _in_author_order(entry.example_input),
+        "input_schema": encode_in_order(schema),
+        "example_input": "" if entry.example_input is None else encode_in_order(entry.example_input),
         "import_error": "",
         **_inside(entry, anatomy),
     }
@@ -149,17 +148,12 @@ def _inside(entry: Entry, anatomy: Anatomy) -> dict[str, Any]:
         for name, face in anatomy.tools.items()
     }
     return {
-        "tools": _in_author_order(tools),
+        "tools": encode_in_order(tools),
         "gates": encode({name: gate.to_json() for name, gate in gates.items()}),
         "mode": AgentSpec.Mode.PER_CALL if gates and anatomy.mode == "none" else anatomy.mode,
         "is_async": anatomy.is_async,
         "fingerprint": fingerprint(anatomy),
     }
-
-
-def _in_author_order(value: Json) -> str:
-    """Return canonical text but for the sorting: a form shows the fields as the author put them."""
-    return json.dumps(to_json(value), separators=(",", ":"), allow_nan=False)
 
 
 def _declared(entry: Entry, anatomy: Anatomy) -> dict[str, Gate]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.utils.timezone import now
 
-from agents_runtime.canonical import digest, encode, storable
+from agents_runtime.canonical import digest, encode, encode_in_order, storable
 from agents_runtime.desk import OpenedPause, Progress, ReviewRequest
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.states import PauseStatus
@@ -126,9 +126,9 @@ def open_task(pause: Pause, request: ReviewRequest) -> ReviewTask:
         agent=agent,
         tool=storable(request.tool),
         tool_call_id=storable(request.tool_call_id),
-        action=encode(request.arguments),
-        response_schema=encode(request.response_schema),
-        args_schema=encode(request.args_schema),
+        action=encode_in_order(request.arguments),
+        response_schema=encode_in_order(request.response_schema),
+        args_schema=encode_in_order(request.args_schema),
         description=storable(request.description),
         said=storable(request.said),
         risk=where.risk,
