@@ -48,6 +48,8 @@ def choose(document: Document, shape: Shape, value: Json) -> int | None:
         for index, option in enumerate(shape.options):
             if any(same(value[tag], known) for known in tag_values(document, shape, option, tag)):
                 return index
+        if all(tag_values(document, shape, option, tag) for option in shape.options):
+            return None
     distances = [distance(document, option.schema, value) for option in shape.options]
     nearest = min(distances)
     if nearest >= _FOREIGN:

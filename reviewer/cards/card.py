@@ -19,7 +19,7 @@ from reviewer.cards.diff import Change, diff
 from reviewer.cards.errors import FieldError
 from reviewer.cards.names import BASE, OPERATION, VERDICT, Posted, PostedData
 from reviewer.cards.read import read
-from reviewer.cards.tree import Tree
+from reviewer.cards.tree import Tree, walk
 from reviewer.cards.validate import validate_tree
 from reviewer.cards.values import MISSING, Json, json_text
 
@@ -192,7 +192,7 @@ def read_form(form: Form, data: PostedData) -> Reading:
 def place_errors(form: Form, problems: Iterable[dict[str, Json]]) -> tuple[FieldError, ...]:
     """Return the errors of an agent's own type check (``loc``, ``msg``, ``type``) at the fields of a
     form."""
-    return places.place_errors(form.tree, problems)
+    return places.place_errors(form.tree, problems, names=form.choice.names)
 
 
 def _plain_form(choice: Choice, form_id: str, posted: Posted, focus: str | None = None) -> Form:
@@ -208,7 +208,9 @@ def _read(form: Form, operation: str | None, remake: Callable[[Posted, str | Non
     invalid = [error for error in validate_tree(form.tree, answer) if error.pointer not in told]
     if unreadable:  # a place that cannot be read yet says more than that the whole does not fit
         invalid = [error for error in invalid if error.code != "schema"]
-    return Reading(form.verdict, form, answer, errors=(*unreadable, *invalid))
+    order = {node.path: at for at, node in enumerate(walk(form.tree.root))}
+    errors = sorted([*unreadable, *invalid], key=lambda error: order.get(error.path or "", -1))
+    return Reading(form.verdict, form, answer, errors=tuple(errors))
 
 
 def _operate(form: Form, operation: str, remake: Callable[[Posted, str | None], Form]) -> Reading:

@@ -32,6 +32,12 @@ class Choice:
     direct: bool = False
 
     @property
+    def names(self) -> frozenset[str]:
+        """What this decision is called in the errors of an agent's own type check."""
+        title = self.schema.get("title") if isinstance(self.schema, dict) else None
+        return frozenset({self.verdict, title} if isinstance(title, str) else {self.verdict})
+
+    @property
     def args_pointer(self) -> str:
         """Where the edited arguments are in the answer; "" for all but an edit of a tool call."""
         return "/edited_action/args" if _is_edit_of_action(self.initial) else ""

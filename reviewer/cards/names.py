@@ -69,8 +69,8 @@ class Posted:
 
     @property
     def is_deep(self) -> bool:
-        """Say whether more than the root field was posted."""
-        return any(len(name) > 2 for name in self._fields)
+        """Say whether more than one raw field for the whole was posted."""
+        return not self._fields.keys() <= {VALUE, RAW, BASE}
 
     def touches(self, path: str) -> bool:
         """Say whether any field at or under ``path`` was posted."""

@@ -7,7 +7,7 @@ as well. Those are dropped while the chosen branch has an error of its own; noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from reviewer.cards.errors import FieldError
@@ -50,9 +50,14 @@ def node_at(root: Node, steps: Sequence[str | int]) -> Node:
     return node
 
 
-def place_errors(tree: Tree, problems: Iterable[dict[str, Json]]) -> tuple[FieldError, ...]:
-    """Return Pydantic errors (dicts of ``loc``, ``msg``, ``type``) as errors at the fields of a form."""
-    placed = [_place(tree.root, problem) for problem in problems]
+def place_errors(
+    tree: Tree, problems: Iterable[dict[str, Json]], *, names: Collection[str] = ()
+) -> tuple[FieldError, ...]:
+    """Return Pydantic errors (dicts of ``loc``, ``msg``, ``type``) as errors at the fields of a form.
+
+    ``names`` are those of the whole form where it is one branch of a larger union, as a decision is.
+    """
+    placed = [_place(tree.root, problem, names) for problem in problems]
     chosen = [error for error, union in placed if union is None]
     # An error of a branch nobody chose only counts where nothing else is wrong in that union.
     strays = [(error, union) for error, union in placed if union is not None]
@@ -60,13 +65,17 @@ def place_errors(tree: Tree, problems: Iterable[dict[str, Json]]) -> tuple[Field
     return (*chosen, *_first_of_each(kept))
 
 
-def _place(root: Node, problem: dict[str, Json]) -> tuple[FieldError, str | None]:
+def _place(root: Node, problem: dict[str, Json], names: Collection[str]) -> tuple[FieldError, str | None]:
     """Return the error at its deepest field, and the path of the union whose other branch it speaks of."""
     loc = problem.get("loc")
     rest: list[str | int] = (
         [step for step in loc if isinstance(step, str | int)] if isinstance(loc, list | tuple) else []
     )
     node, pointer = root, ""
+    if names and rest and _child(_inside(root), rest[0]) is None:
+        if rest[0] not in names and len(rest) > 1 and _child(_inside(root), rest[1]) is not None:
+            return _error(root, pointer, problem, rest), root.path
+        rest = rest[1:] if rest[0] in names else rest
     while rest:
         union = node if isinstance(node, Union) else None
         if union is not None:

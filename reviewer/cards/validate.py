@@ -55,7 +55,8 @@ def _narrowed(node: Node) -> Json:
             return {**_without(node.schema, "properties"), "properties": _entries(node)}
         case Items():
             items = [_narrowed(item.node) for item in node.items]
-            return {**_without(node.schema, "items", "prefixItems"), "prefixItems": items}
+            kept = _without(node.schema, "items", "prefixItems")
+            return {**kept, "prefixItems": items} if items else kept
         case Raw():
             return check.anchored(node.schema)
     return check.anchored(node.schema)
