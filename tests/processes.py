@@ -130,14 +130,16 @@ def _command(name: str, port: int = 0) -> Sequence[str]:
 @pytest.fixture(scope="session")
 def _worker_process() -> Iterator[Worker]:
     environment = {"COUNTERSIGN_WORKERS": WORKER_CHILDREN, "COUNTERSIGN_LOG_LEVEL": "INFO"}
-    worker = Worker("worker", _command("worker"), ready="ready.", **environment)
+    worker = Worker("worker", [*_command("worker"), "--loglevel=INFO"], ready=" ready.", **environment)
     yield worker
     worker.stop()
 
 
 @pytest.fixture(scope="session")
 def _scheduler_process() -> Iterator[Process]:
-    scheduler = Process("scheduler", _command("scheduler"), ready="", COUNTERSIGN_LOG_LEVEL="INFO")
+    scheduler = Process(
+        "scheduler", _command("scheduler"), ready="Scheduler is ready.", COUNTERSIGN_LOG_LEVEL="INFO"
+    )
     yield scheduler
     scheduler.stop()
 

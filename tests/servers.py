@@ -56,6 +56,7 @@ class TestServers:
             "COUNTERSIGN_MODEL": "",
             "HOST": "127.0.0.1",
             "LANGSMITH_TRACING": "false",
+            "PYTHONUNBUFFERED": "1",
         }
 
     def child_environment(self, **changes: str) -> dict[str, str]:
