@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.db import connection, connections
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
-from pytest_django.plugin import DjangoDbBlocker
+from pytest_django import DjangoDbBlocker
 
 from tests.cast import Cast, make_cast
 from tests.servers import PROJECT, servers
