@@ -78,8 +78,9 @@ def process_table(options: Options, port: int) -> list[Process]:
         "reviewer.config.asgi:application",
     )
     return [
-        # SIGQUIT is Celery's cold shutdown: with the launcher gone, so is the broker; a warm one would wait.
-        Process("worker", (python, *worker), OnDeath.RESTART, stop_seconds=10, death_signal=signal.SIGQUIT),
+        # With the launcher gone, so is the broker, and both of Celery's shutdowns may wait for it. Its children
+        # notice a killed parent: idle ones end at once, busy ones after their step, which no database records.
+        Process("worker", (python, *worker), OnDeath.RESTART, stop_seconds=10, death_signal=signal.SIGKILL),
         Process("scheduler", manage("scheduler", "--skip-checks"), OnDeath.RESTART, stop_seconds=5),
         Process("web", (python, *web), OnDeath.END_ALL, stop_seconds=5),
     ]

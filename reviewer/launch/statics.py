@@ -1,4 +1,4 @@
-"""Are the collected static files of a home those of this checkout? Collecting takes seconds, this does not."""
+"""Are the collected static files of a home those of this checkout? Collecting is slow, asking does not."""
 
 import hashlib
 from pathlib import Path
