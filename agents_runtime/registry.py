@@ -17,7 +17,6 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
 from langgraph.graph import StateGraph
-from pydantic.errors import PydanticUserError
 
 from agents_runtime.anatomy import Anatomy, examine
 from agents_runtime.canonical import Json, decode, encode, encode_in_order
@@ -27,6 +26,7 @@ from agents_runtime.input_schemas import for_people
 from agents_runtime.listings import SHIPPED, Entry, Gate, Trouble, read_all
 from agents_runtime.loading import Graph, load
 from agents_runtime.models import AgentSpec, RegistrationProblem
+from agents_runtime.typed_inputs import input_schema
 
 # Any number that no one else takes: two workers that start together register one after the other.
 REGISTRATION_LOCK = 0x436F_756E_7465_7273
@@ -164,12 +164,12 @@ def _declared(entry: Entry, anatomy: Anatomy) -> dict[str, Gate]:
 def _input_schema(entry: Entry, graph: Graph) -> tuple[Json, tuple[Trouble, ...]]:
     builder = getattr(graph, "builder", None)
     is_whole_state = isinstance(builder, StateGraph) and builder.input_schema is builder.state_schema
-    try:
-        return for_people(graph.get_input_jsonschema(), is_whole_state=is_whole_state), ()
-    except (PydanticUserError, TypeError, ValueError, KeyError) as problem:
-        reason = " ".join(str(problem).split())[:300]
-        message = f"Its input has no JSON form, so that any object is accepted as input: {reason}"
-        return {"type": "object"}, (_trouble(entry, message),)
+    whole, formless = input_schema(graph)
+    schema = for_people(whole, is_whole_state=is_whole_state)
+    if not formless:
+        return schema, ()
+    message = f"Part of its input has no JSON form, so any JSON is taken there: {', '.join(formless)}."
+    return schema, (_trouble(entry, message),)
 
 
 def _misfits(entry: Entry, schema: Json) -> tuple[Trouble, ...]:

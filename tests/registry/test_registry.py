@@ -143,7 +143,7 @@ def test_an_agent_that_is_no_longer_listed_stays_known_but_unavailable(
     assert register().unlisted == ()
 
 
-def test_an_input_without_a_json_form_is_told_and_takes_any_object(listed: Listed, project: Project) -> None:
+def test_a_part_of_the_input_without_a_json_form_is_told(listed: Listed, project: Project) -> None:
     source = """
 from typing import TypedDict
 from langgraph.graph import START, StateGraph
@@ -151,6 +151,7 @@ from langgraph.graph import START, StateGraph
 class Thing: ...
 
 class State(TypedDict):
+    name: str
     thing: Thing
 
 builder = StateGraph(State)
@@ -160,8 +161,11 @@ builder.add_edge(START, "node")
     listed(project({"a": "./agent.py:builder"}, {"agent.py": source}))
     report = register()
     assert "a" in report.registered
-    assert decode(AgentSpec.objects.get(name="a").input_schema) == {"type": "object"}
-    assert "no JSON form" in report.troubles[0].message
+    fields = decode(AgentSpec.objects.get(name="a").input_schema)["properties"]
+    assert (fields["name"]["type"], "type" in fields["thing"]) == ("string", False)
+    assert report.troubles[0].message == (
+        "Part of its input has no JSON form, so any JSON is taken there: thing."
+    )
 
 
 def test_an_example_that_does_not_fit_is_told(listed: Listed, project: Project) -> None:
