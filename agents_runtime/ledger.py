@@ -25,6 +25,7 @@ from agents_runtime.thread_state import GateStop
 
 Grant = ToolExecution.Grant
 DONE = frozenset({ExecutionStatus.SUCCEEDED, ExecutionStatus.ASSERTED})
+SUSPENDED = ExecutionStatus.SUSPENDED
 BATCH_KINDS = (Pause.Kind.BATCHED, Pause.Kind.LEGACY)
 
 
@@ -159,8 +160,8 @@ def _own_claim(run: Run, call: Call) -> _Claim | None:
 def _batch_claim(run: Run, call: Call) -> _Claim | None:
     """A call of a batch runs in another task than the batch's: it is known by tool and id, or arguments."""
     underway = Q(status__in=[PauseStatus.DELIVERING, PauseStatus.FAILED, PauseStatus.IN_DOUBT])
-    paused_inside = Q(executions__status=ExecutionStatus.SUSPENDED)
-    batches = Pause.objects.filter(underway | paused_inside, run=run, kind__in=BATCH_KINDS).distinct()
+    began = Q(executions__tool_call_id=call.tool_call_id, executions__status__in=[SUSPENDED, *DONE])
+    batches = Pause.objects.filter(underway | began, run=run, kind__in=BATCH_KINDS).distinct()
     claims = (
         _Claim(pause, position)
         for pause in batches
@@ -176,13 +177,14 @@ def _is_same_call(told: dict[str, Json], call: Call) -> bool:
     return not told["tool_call_id"] or told["tool_call_id"] == call.tool_call_id
 
 
-def _rank_in_batch(claim: _Claim, call: Call) -> tuple[bool, bool, int]:
-    """Twins share tool and perhaps id: first the one whose arguments these are, then one that has not run."""
+def _rank_in_batch(claim: _Claim, call: Call) -> tuple[bool, bool, bool, int]:
+    """Twins share tool and perhaps id: first what is underway, what has these arguments, what has not run."""
+    is_closed = claim.pause.status == PauseStatus.DELIVERED
     is_allowed, arguments = allowed_arguments(claim.call, claim.answer)
     has_run = ToolExecution.objects.filter(
         run_id=claim.pause.run_id, call_key=claim.key, status__in=DONE
     ).exists()
-    return not (is_allowed and _fit(call, arguments, claim)), has_run, claim.position
+    return is_closed, not (is_allowed and _fit(call, arguments, claim)), has_run, claim.position
 
 
 def _open(run: Run, call: Call, claim: _Claim | None) -> Started | Finished:
@@ -199,7 +201,7 @@ def _open(run: Run, call: Call, claim: _Claim | None) -> Started | Finished:
         return _finished(latest, claim)
     if latest.status == ExecutionStatus.STARTED:
         raise _Refused("in_doubt", "It was started before, and nobody knows how that ended.", latest.pause)
-    if latest.status == ExecutionStatus.SUSPENDED:
+    if latest.status == SUSPENDED:
         return _reenter(latest, call)
     if not latest.next_grant:
         raise _Refused("held", latest.error or "It failed before.", latest.pause)

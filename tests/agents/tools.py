@@ -54,6 +54,7 @@ async def apay(to: str, amount: int) -> str:
     """Pay somebody, on an event loop."""
     while effects.is_set("wait_apay"):  # noqa: ASYNC110  the test may be another process
         await asyncio.sleep(0.02)
+    _trouble("apay")
     effects.happened("apay", to=to, amount=amount)
     return f"paid {amount} to {to}"
 

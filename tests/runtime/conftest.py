@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+
+from tests.runtime.crashing import nursery
 from tests.runtime.driving import runtime
 
-__all__ = ["runtime"]
+__all__ = ["runtime", "workers_that_die"]
+
+
+@pytest.fixture(scope="session")
+def workers_that_die(registered_agents: None) -> Iterator[None]:
+    """Let ``crashing.advance_in_child`` work."""
+    with nursery():
+        yield
