@@ -43,7 +43,7 @@ def test_a_pickled_message_is_refused_unread(worker: Worker, tmp_path: Path) -> 
             exchange=settings.CELERY_TASK_DEFAULT_QUEUE,
             content_type="application/x-python-serialize",
             content_encoding="binary",
-            headers={"task": "agents_runtime.tasks.start_run", "id": "poison", "lang": "py"},
+            headers={"task": "agents_runtime.start_run", "id": "poison", "lang": "py"},
         )
     deadline = time.monotonic() + POISON_IS_SEEN_WITHIN_S
     while "ContentDisallowed" not in worker.said()[offset:] and time.monotonic() < deadline:
