@@ -79,7 +79,7 @@ def process_table(options: Options, port: int) -> list[Process]:
     )
     return [
         # With the launcher gone, so is the broker, and both of Celery's shutdowns may wait for it. Its children
-        # notice a killed parent: idle ones end at once, busy ones after their step, which no database records.
+        # see that their parent is gone: idle ones end at once, busy ones after a step that nothing records.
         Process("worker", (python, *worker), OnDeath.RESTART, stop_seconds=10, death_signal=signal.SIGKILL),
         Process("scheduler", manage("scheduler", "--skip-checks"), OnDeath.RESTART, stop_seconds=5),
         Process("web", (python, *web), OnDeath.END_ALL, stop_seconds=5),

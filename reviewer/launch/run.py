@@ -21,7 +21,7 @@ from reviewer.launch.services import Services, running_services
 from reviewer.launch.stopping import StopRequested, StopRequests
 from reviewer.launch.supervisor import POLL_SECONDS, Supervisor
 
-READY_SECONDS = 90.0
+READY_SECONDS = 120.0
 KEY_FILE = "secret_key"
 
 

@@ -77,6 +77,7 @@ class Launcher:
         return dict(line.split("=", 1) for line in self.said().splitlines())
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send the signal, unless it has ended already, and return the exit code."""
         self.process.send_signal(number)
         return self.process.wait(30)
 

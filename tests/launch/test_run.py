@@ -31,11 +31,16 @@ def home(tmp_path: Path) -> Iterator[Path]:
         remove_home(folder)
 
 
-def start(home: Path, tmp_path: Path) -> Launcher:
+@pytest.fixture
+def launcher(home: Path, tmp_path: Path) -> Iterator[Launcher]:
+    """The whole product, ready."""
     env = clean_environment(COUNTERSIGN_HOME=str(home), PORT="0", COUNTERSIGN_WORKERS="2")
-    launcher = launch(tmp_path, "run", env=env)
-    launcher.wait_until_it_says("Ctrl-C stops everything.", seconds=90)
-    return launcher
+    made = launch(tmp_path, "run", env=env)
+    try:
+        made.wait_until_it_says("Ctrl-C stops everything.", seconds=150)
+        yield made
+    finally:
+        made.end()
 
 
 def status_of(launcher: Launcher, path: str) -> int:
@@ -59,8 +64,7 @@ def processes_naming(home: Path) -> list[psutil.Process]:
     ]
 
 
-def test_it_comes_up_mends_its_worker_and_leaves_nothing_on_ctrl_c(home: Path, tmp_path: Path) -> None:
-    launcher = start(home, tmp_path)
+def test_it_comes_up_mends_its_worker_and_leaves_nothing_on_ctrl_c(launcher: Launcher, home: Path) -> None:
     said = launcher.said()
     assert "reviewer, reviewer2" in said
     assert "password: countersign" in said
@@ -92,8 +96,7 @@ def test_a_start_that_fails_half_way_says_why_in_one_line_and_leaves_nothing(
     assert processes_naming(home) == []
 
 
-def test_a_launcher_that_is_killed_takes_everything_with_it(home: Path, tmp_path: Path) -> None:
-    launcher = start(home, tmp_path)
+def test_a_launcher_that_is_killed_takes_everything_with_it(launcher: Launcher) -> None:
     everything = family(launcher.pid)
     launcher.end(signal.SIGKILL)
     assert survivors(everything, seconds=15) == []
