@@ -78,7 +78,7 @@ def process_table(options: Options, port: int) -> list[Process]:
         "reviewer.config.asgi:application",
     )
     return [
-        # With the launcher gone, so is the broker, and both of Celery's shutdowns may wait for it. Its children
+        # With the launcher gone, so is the broker, and each Celery shutdown may wait for it. Its children
         # see that their parent is gone: idle ones end at once, busy ones after a step that nothing records.
         Process("worker", (python, *worker), OnDeath.RESTART, stop_seconds=10, death_signal=signal.SIGKILL),
         Process("scheduler", manage("scheduler", "--skip-checks"), OnDeath.RESTART, stop_seconds=5),

@@ -75,7 +75,7 @@ def test_it_comes_up_mends_its_worker_and_leaves_nothing_on_ctrl_c(launcher: Lau
     worker.kill()
     launcher.wait_until_it_says("The worker process ended (SIGKILL) and is started again.")
     assert worker_of(launcher).pid != worker.pid
-    wait_for("readiness", lambda: status_of(launcher, "/readyz") == 200, seconds=20)
+    wait_for("readiness", lambda: status_of(launcher, "/readyz") == 200, seconds=60)
 
     everything = family(launcher.pid)
     assert launcher.end(signal.SIGINT) == 0
