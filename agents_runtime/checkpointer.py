@@ -34,7 +34,12 @@ from agents_runtime.errors import StaleEpoch
 from agents_runtime.records import TABLE
 from agents_runtime.states import RunStatus
 
-POOL: dict[str, Any] = {"min_size": 1, "max_size": 8, "timeout": 15.0, "max_idle": 60.0}
+POOL: dict[str, Any] = {
+    "min_size": 1,
+    "max_size": settings.COUNTERSIGN_CHECKPOINT_POOL,
+    "timeout": 15.0,
+    "max_idle": 60.0,
+}
 CONNECTION: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0}
 Result = TypeVar("Result")
 

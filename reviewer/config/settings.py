@@ -92,14 +92,21 @@ if ENV.debug:
     TEMPLATES[0]["OPTIONS"].pop("loaders")  # type: ignore[attr-defined]
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
-DATABASES = {"default": database(ENV.database_url, pool={"min_size": 1, "max_size": 12, "timeout": 10})}
+DATABASE_POOL = 12
+DATABASES = {
+    "default": database(ENV.database_url, pool={"min_size": 1, "max_size": DATABASE_POOL, "timeout": 10})
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": ENV.redis_url}}
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.core.RedisChannelLayer",
-        # The layer waits five seconds at a time for a message; redis-py's own five-second limit would end the socket.
-        "CONFIG": {"hosts": [{"address": ENV.redis_url, "socket_timeout": 30}], "capacity": 1000, "expiry": 30},
+        # The layer waits five seconds at a time; redis-py's own five-second limit would end the socket.
+        "CONFIG": {
+            "hosts": [{"address": ENV.redis_url, "socket_timeout": 30}],
+            "capacity": 1000,
+            "expiry": 30,
+        },
     },
 }
 
@@ -194,6 +201,7 @@ COUNTERSIGN_DEMO = ENV.demo
 COUNTERSIGN_CLAIM_SECONDS = 15 * 60
 COUNTERSIGN_STEP_DEADLINE = ENV.step_deadline
 COUNTERSIGN_CHECKPOINT_SCHEMA = "langgraph"
+COUNTERSIGN_CHECKPOINT_POOL = 8
 
 LOGGING_CONFIG = None
 LOGGING = logging_config(ENV.log_level)

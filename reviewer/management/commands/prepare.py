@@ -6,17 +6,21 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
+
+from reviewer.management.budget import shortfall
 
 
 class Command(BaseCommand):
     """What ``make run`` does before it starts anything that serves; harmless to repeat."""
 
-    help = "Migrate, make the checkpoint tables and, in demo mode, the demo accounts at the first start."
+    help = "Check the connections, migrate, make the checkpoint tables and, in demo mode, the demo accounts."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run the three commands one after the other."""
+        """Check first, then run the three commands one after the other."""
+        if problem := shortfall():
+            raise CommandError(problem)
         call_command("migrate", interactive=False, verbosity=0, skip_checks=True)
         call_command("setup_checkpoints")
         if settings.COUNTERSIGN_DEMO:
