@@ -6,16 +6,25 @@ Schemas are untrusted: patterns never reach Python's ``re``, references never le
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import jsonschema_rs
 
-from reviewer.cards.schema import Document
+from reviewer.cards.schema import Document, parts_of
 from reviewer.cards.values import DEEPEST, Json, depth_within
 
 _ROOT: Final = "urn:card:schema"
 _REFERENCES: Final = ("$ref", "$dynamicRef")
 _NAMES_A_RESOURCE: Final = frozenset({"$id", "$anchor", "$schema", "$dynamicAnchor"})
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing the engine found: where, and its own account of what."""
+
+    steps: list[str | int]
+    kind: jsonschema_rs.ValidationErrorKind
 
 
 def accepts(document: Document, schema: Json, value: Json) -> bool:
@@ -24,11 +33,40 @@ def accepts(document: Document, schema: Json, value: Json) -> bool:
     return validator is not None and bool(validator.is_valid(_legible(value)))
 
 
-def problems(document: Document, schema: Json, value: Json) -> Iterator[jsonschema_rs.ValidationError]:
+def problems(document: Document, schema: Json, value: Json) -> Iterator[Problem]:
     """Yield what is wrong with ``value``. A schema that the engine cannot read finds nothing wrong."""
     validator = _validator(document, schema)
-    if validator is not None:
-        yield from validator.iter_errors(_legible(value))
+    if validator is None:
+        return
+    places = _places(validator, value) if _has_empty_key(value) else []
+    for problem in validator.iter_errors(value):
+        yield Problem(_steps(problem, places), problem.kind)
+
+
+def _steps(problem: jsonschema_rs.ValidationError, places: list[tuple[list[str], str]]) -> list[str | int]:
+    """Return where a problem is. The engine's list leaves out empty keys; its other report, ``places``,
+    has them."""
+    steps = list(problem.instance_path)
+    for at, (full, keyword) in enumerate(places):
+        if keyword == problem.kind.name and [step for step in full if step] == [str(step) for step in steps]:
+            del places[at]
+            return list(full)
+    return steps
+
+
+def _places(validator: jsonschema_rs.Draft202012Validator, value: Json) -> list[tuple[list[str], str]]:
+    return [
+        (
+            [step.replace("~1", "/").replace("~0", "~") for step in unit["instanceLocation"].split("/")[1:]],
+            keyword,
+        )
+        for unit in validator.evaluate(value).list()["details"]
+        for keyword in unit.get("errors", {})
+    ]
+
+
+def _has_empty_key(value: Json) -> bool:
+    return any(isinstance(part, dict) and "" in part for part in parts_of(value))
 
 
 def is_readable(document: Document, schema: Json) -> bool:

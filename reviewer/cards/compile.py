@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reviewer.cards import branches
+from reviewer.cards.kinds import MOST_ITEMS, SCALARS, index_of, kind_of, multi_options
 from reviewer.cards.names import EXTRA_STEP, Posted, step
 from reviewer.cards.schema import Document, Shape, Undrawable
 from reviewer.cards.titles import humanise
@@ -50,13 +51,8 @@ from reviewer.cards.values import (
 MOST_NODES: Final = 400
 MOST_POSTED_NODES: Final = 1600
 MOST_STEPS: Final = 20
-MOST_BRANCHES: Final = 64
-MOST_OPTIONS: Final = 200
-MOST_MULTI: Final = 24
-MOST_ITEMS: Final = 100
 LARGEST_SCHEMA: Final = 256 * 1024
 LARGEST_VALUE: Final = 1024 * 1024
-SCALARS: Final = frozenset({"string", "integer", "number", "boolean", "null"})
 
 _CONTAINERS: Final = frozenset({"group", "mapping", "tuple", "items", "union"})
 _EMPTY: Final = {"object": "{}", "array": "[]"}
@@ -78,6 +74,16 @@ class _Place:
     required: bool = True
     depth: int = 0
     is_branch: bool = False
+    left_out: bool = False
+
+    def states(self, *, nullable: bool) -> list[State]:
+        """Return what can be sent here."""
+        wanted = [State.VALUE]
+        if nullable:
+            wanted.append(State.NULL)
+        if not self.required or self.left_out:
+            wanted.append(State.ABSENT)
+        return wanted
 
     def below(self, name: str, key: str | int | None, label: str, *, required: bool = True) -> _Place:
         return _Place(f"{self.path}/{name}", key, label, required, self.depth + 1)
@@ -140,7 +146,7 @@ class _Compiler:
             value = base[0]
         try:
             shape = self.document.shape(schema)
-            kind = self._kind(shape, value)
+            kind = kind_of(self.document, shape, value)
         except Undrawable as problem:
             return self.raw(schema, value, place, reason=problem.reason, detail=problem.detail)
         if self.posted.is_raw(place.path):
@@ -154,11 +160,9 @@ class _Compiler:
             return self.raw(schema, value, place, reason=reason, can_draw=reason == "misfit")
 
     def _drawn(self, kind: str, shape: Shape, value: Json, place: _Place, schema: Json) -> Node:
-        states = [State.VALUE]
-        if shape.nullable:
-            states.append(State.NULL)
-        if not place.required:
-            states.append(State.ABSENT)
+        states = place.states(nullable=shape.nullable)
+        if kind == "fixed" and place.required:
+            states = [State.VALUE]  # the only value there can be is not something to leave out
         common = self._common(shape.schema, value, place, states, schema)
         if value is None and not shape.nullable and kind not in {"fixed", "choice", "union"}:
             raise _Misfit
@@ -184,13 +188,10 @@ class _Compiler:
     ) -> Raw:
         """Return a raw JSON field for a whole subtree."""
         plain = schema if isinstance(schema, dict) else {}
-        states = [State.VALUE] if place.required else [State.VALUE, State.ABSENT]
-        common = self._common(plain, value, place, states, schema)
+        common = self._common(plain, value, place, place.states(nullable=False), schema)
         common["schema"] = schema
-        if value is MISSING:
-            text = _EMPTY.get(branches.implied_type(plain) or "", "")
-        else:
-            text = json_text(value) if depth_within(value, DEEPEST) else ""
+        blank = _EMPTY.get(branches.implied_type(plain) or "", "")
+        text = blank if value is MISSING else json_text(value)
         posted = self.posted.text(place.path)
         text = lines(text) if posted is None else posted
         return Raw(text=text, reason=reason, detail=detail, can_draw=can_draw, **common)
@@ -221,78 +222,6 @@ class _Compiler:
             return State.NULL
         return State.VALUE
 
-    # What kind of field a shape asks for
-
-    def _kind(self, shape: Shape, value: Json) -> str:
-        schema = shape.schema
-        if shape.options:
-            if len(shape.options) > MOST_BRANCHES:
-                raise Undrawable("many-branches")
-            return "union"
-        if "const" in schema:
-            return "fixed"
-        if "enum" in schema:
-            return self._enum_kind(schema["enum"])
-        kind = branches.implied_type(schema)
-        if kind == "object":
-            return _object_kind(schema)
-        if kind == "array":
-            return self._array_kind(schema, value)
-        if kind is None:
-            raise Undrawable("any")
-        if kind not in SCALARS:
-            raise Undrawable("not-a-schema")
-        return {"boolean": "choice", "null": "fixed"}.get(kind, kind)
-
-    def _enum_kind(self, options: Json) -> str:
-        if not isinstance(options, list) or not options:
-            raise Undrawable("not-a-schema")
-        if len(options) <= MOST_OPTIONS:
-            return "choice"
-        if all(isinstance(option, str) for option in options):
-            return "string"
-        raise Undrawable("many-options")
-
-    def _array_kind(self, schema: dict[str, Json], value: Json) -> str:
-        prefix, items = schema.get("prefixItems"), schema.get("items")
-        if prefix is not None:
-            closed = items is False or schema.get("maxItems") == len(
-                prefix if isinstance(prefix, list) else []
-            )
-            if isinstance(prefix, list) and closed and len(prefix) <= MOST_ITEMS:
-                return "tuple"
-            raise Undrawable("keyword", "prefixItems")
-        if not isinstance(items, dict):
-            raise Undrawable("any-items" if items in (None, True) else "keyword", "items")
-        if isinstance(value, list) and len(value) > MOST_ITEMS:
-            raise Undrawable("long-list")
-        return "multi" if self._multi_options(schema, value) else "items"
-
-    def _multi_options(self, schema: dict[str, Json], value: Json) -> list[Json]:
-        if schema.get("uniqueItems") is not True:
-            return []
-        try:
-            shape = self.document.shape(schema["items"])
-        except Undrawable:
-            return []
-        options = shape.schema.get("enum")
-        if (
-            shape.options
-            or shape.nullable
-            or not isinstance(options, list)
-            or not 0 < len(options) <= MOST_MULTI
-        ):
-            return []
-        given = value if isinstance(value, list) else []
-        places = [_index(options, item) for item in given]
-        fits = None not in places and len(set(places)) == len(places)
-        return (
-            options
-            if fits
-            and all(same(options[at], item) for at, item in zip(places, given, strict=True) if at is not None)
-            else []
-        )
-
     # One maker for each kind
 
     def _entry(self, shape: Shape, value: Json, place: _Place, common: dict[str, Any]) -> Node:
@@ -307,24 +236,20 @@ class _Compiler:
         options = tuple(shape.schema.get("enum", (True, False)))
         if options == (True, False) and "enum" not in shape.schema and value is not MISSING:
             _expect(isinstance(value, bool))
-        current = (
-            ""
-            if value is MISSING
-            else str(at)
-            if (at := _index(options, value)) is not None
-            else Choice.CURRENT
-        )
+        at = None if value is MISSING else index_of(options, value)
+        given = Choice.CURRENT if value is not MISSING else ""
+        current = given if at is None else str(at)
         posted = self.posted.text(place.path)
         known = {str(index) for index in range(len(options))} | {current}
         return Choice(options=options, picked=posted if posted in known else current, **common)
 
     def _multi(self, shape: Shape, value: Json, place: _Place, common: dict[str, Any]) -> Node:
-        options = tuple(self._multi_options(shape.schema, value))
+        options = tuple(multi_options(self.document, shape.schema, value))
         _expect(value is MISSING or isinstance(value, list))
         posted = self.posted.texts(place.path)
         if posted is None:
             given = [] if value is MISSING else value
-            picked = tuple(index for item in given if (index := _index(options, item)) is not None)
+            picked = tuple(index for item in given if (index := index_of(options, item)) is not None)
         else:
             chosen = {text for text in posted if text}
             picked = tuple(index for index in range(len(options)) if str(index) in chosen)
@@ -342,14 +267,20 @@ class _Compiler:
         required = shape.schema.get("required")
         required = required if isinstance(required, list) else []
         fields = tuple(
-            self.node(
-                schema,
-                given.get(key, MISSING),
-                place.below(step(key), key, humanise(key), required=key in required),
-            )
+            self._member(key, schema, given, place, required=key in required, left_out=value is not MISSING)
             for key, schema in properties.items()
         )
         return Group(fields=fields, extra=self._extra(shape.schema, given, place, properties), **common)
+
+    def _member(
+        self, key: str, schema: Json, given: Json, place: _Place, *, required: bool, left_out: bool
+    ) -> Node:
+        """Return one named field. What the agent left out of an object it gave is not made up, even
+        if required."""
+        where = place.below(step(key), key, humanise(key), required=required)
+        return self.node(
+            schema, given.get(key, MISSING), replace(where, left_out=left_out and key not in given)
+        )
 
     def _extra(
         self, schema: dict[str, Json], given: Json, place: _Place, named: dict[str, Json]
@@ -454,15 +385,6 @@ class _Compiler:
         )
 
 
-def _object_kind(schema: dict[str, Json]) -> str:
-    properties, rest = schema.get("properties"), schema.get("additionalProperties")
-    if isinstance(properties, dict):
-        return "group"
-    if isinstance(rest, dict) and rest:
-        return "mapping"
-    raise Undrawable("open-object")
-
-
 def _expect(fits: bool) -> None:
     if not fits:
         raise _Misfit
@@ -476,23 +398,6 @@ def _expect_scalar(kind: str, value: Json) -> None:
         return
     numeric = found == "integer" or (found == "number" and (kind == "number" or value.is_integer()))
     _expect(kind in {"integer", "number"} and numeric)
-
-
-def _index(options: Iterable[Json], value: Json) -> int | None:
-    """Return the place of a value among options: the very same one, or else an equal number of the
-    other type."""
-    listed = list(options)
-    exact = next((index for index, option in enumerate(listed) if same(option, value)), None)
-    if exact is not None or type_of(value) not in {"integer", "number"}:
-        return exact
-    return next(
-        (
-            index
-            for index, option in enumerate(listed)
-            if type_of(option) in {"integer", "number"} and option == value
-        ),
-        None,
-    )
 
 
 def _label(schema: Json, plain: Json, place: _Place) -> str:

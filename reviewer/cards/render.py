@@ -132,7 +132,15 @@ class _Rows:
         self.expand_url = expand_url
 
     def table(self, rows: Sequence[Row], *, tight: bool = False) -> SafeString:
-        drawn = [{"key": _key(row), "value": self.value(row), "type": words.row_type(row), "parts": bool(row.children)} for row in rows]
+        drawn = [
+            {
+                "key": _key(row),
+                "value": self.value(row),
+                "type": words.row_type(row),
+                "parts": bool(row.children),
+            }
+            for row in rows
+        ]
         return draw("kv", rows=drawn, tight=tight)
 
     def value(self, row: Row) -> SafeString:

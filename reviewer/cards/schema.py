@@ -263,9 +263,9 @@ def _tag_of(plain: dict[str, Json]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def subschemas(schema: Json) -> Iterator[Json]:
-    """Yield a schema and every value inside it."""
-    waiting = [schema]
+def parts_of(value: Json) -> Iterator[Json]:
+    """Yield a value and every value inside it, without recursing."""
+    waiting = [value]
     while waiting:
         item = waiting.pop()
         yield item

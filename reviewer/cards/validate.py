@@ -73,9 +73,8 @@ def _without(schema: dict[str, Json], *keywords: str) -> dict[str, Json]:
     return kept
 
 
-def _error(tree: Tree, problem: jsonschema_rs.ValidationError) -> FieldError:
-    steps = list(problem.instance_path)
-    kind = problem.kind
+def _error(tree: Tree, problem: check.Problem) -> FieldError:
+    steps, kind = problem.steps, problem.kind
     if kind.name == "required":
         steps = [*steps, kind.property]  # type: ignore[attr-defined]
     code, params = _told(kind)

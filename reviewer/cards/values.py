@@ -109,7 +109,10 @@ def text_of(value: Json) -> str:
 def json_text(value: Json, *, indent: int | None = 2) -> str:
     """Return readable JSON text; characters a person could not see are escaped, so that the text is
     safe to edit."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    try:
+        text = json.dumps(value, indent=indent, ensure_ascii=False)
+    except RecursionError:  # hundreds of levels: stored values have at most 64
+        text = "…"
     return "".join(
         run.text if run.glyph is None or run.is_word else _escape(run.text) for run in unicode.runs(text)
     )

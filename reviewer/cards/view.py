@@ -14,7 +14,7 @@ from typing import Final
 from reviewer.cards import branches
 from reviewer.cards.names import pointer_step
 from reviewer.cards.schema import Document, Shape, Undrawable
-from reviewer.cards.values import DEEPEST, MISSING, Json, depth_within, json_text
+from reviewer.cards.values import MISSING, Json, json_text
 
 LONG_TEXT: Final = 280
 HEAD: Final = 160
@@ -97,7 +97,7 @@ class _Viewer:
         if not isinstance(value, dict | list) or (not value and not _properties(shape.schema)):
             return row
         if depth > DEEPEST_ROWS or len(value) > self.left:
-            text = json_text(value) if depth_within(value, DEEPEST) else "…"
+            text = json_text(value)
             return Row(pointer, key, value, shape.schema, shape.nullable, optional, text=text)
         parts = self._members if isinstance(value, dict) else self._items
         return Row(

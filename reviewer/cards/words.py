@@ -126,7 +126,7 @@ def type_words(node: Node) -> str:
     words = [_node_type(node), *limits]
     if State.NULL in node.states:
         words[0] = gettext("%(type)s or null") % {"type": words[0]}
-    if State.ABSENT in node.states:
+    if not node.required:
         words.append(gettext("optional"))
     return ", ".join(word for word in words if word)
 

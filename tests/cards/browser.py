@@ -1,4 +1,5 @@
-"""A browser's part in a form, after the HTML standard: which fields a page posts, and what becomes of their text.
+"""A browser's part in a form, after the HTML standard: which fields a page posts, and what becomes of their
+text.
 
 No script runs here. What a real browser does beyond this is tested in ``test_in_browser``.
 """
@@ -67,7 +68,7 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in VOID:
             return
-        assert self.stack and self.stack[-1] == tag, f"</{tag}> closes {self.stack[-3:]}"
+        assert self.stack[-1:] == [tag], f"</{tag}> closes {self.stack[-3:]}"
         self.stack.pop()
         if tag == "textarea" and self._textarea is not None:
             self._textarea.value = self._textarea.value.removeprefix("\n")

@@ -1,6 +1,7 @@
 """Random schemas with values that are made for them, as Hypothesis strategies.
 
-A kind is a schema and a strategy for its values, so that lists and maps can draw several values of one schema.
+A kind is a schema and a strategy for its values, so that lists and maps can draw several values of one
+schema.
 """
 
 from __future__ import annotations
@@ -12,16 +13,48 @@ from typing import Any
 from hypothesis import strategies as st
 
 TEXT = st.text(st.characters(exclude_categories=[]), max_size=20) | st.sampled_from(
-    ["", "007", "19.90", "1e5", "\nleading", "trailing\n", "a\r\nb", "a\rb", "<script>alert(1)</script>", "  ", "\x00", "\ud800"]
+    [
+        "",
+        "007",
+        "19.90",
+        "1e5",
+        "\nleading",
+        "trailing\n",
+        "a\r\nb",
+        "a\rb",
+        "<script>alert(1)</script>",
+        "  ",
+        "\x00",
+        "\ud800",
+    ]
 )
 KEYS = st.text(st.characters(exclude_categories=[]), max_size=8) | st.sampled_from(
-    ["", "a.b[0]/~c", "__proto__", "<script>", "~0", "~1/x", "length", "n1", "0", "~+", "verdict", "_op", "é", " "]
+    [
+        "",
+        "a.b[0]/~c",
+        "__proto__",
+        "<script>",
+        "~0",
+        "~1/x",
+        "length",
+        "n1",
+        "0",
+        "~+",
+        "verdict",
+        "_op",
+        "é",
+        " ",
+    ]
 )
 INTEGERS = st.integers() | st.sampled_from([0, -1, 2**53 + 1, 10**30, -(10**30)])
-FLOATS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([30.0, 1e5, 0.1, -0.0, 1e-7, 1e300])
+FLOATS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(
+    [30.0, 1e5, 0.1, -0.0, 1e-7, 1e300]
+)
 SCALARS = st.none() | st.booleans() | INTEGERS | FLOATS | TEXT
 JSON = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
 )
 
 
@@ -70,7 +103,10 @@ def objects(draw: st.DrawFn, inner: st.SearchStrategy[Kind]) -> Kind:
     kinds = {key: draw(inner) for key in keys}
     required = [key for key in keys if draw(st.booleans())]
     rest = draw(st.sampled_from([None, True, False]))
-    schema: dict[str, Any] = {"type": "object", "properties": {key: kind.schema for key, kind in kinds.items()}}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {key: kind.schema for key, kind in kinds.items()},
+    }
     schema["required"] = required
     if rest is not None:
         schema["additionalProperties"] = rest
@@ -97,7 +133,8 @@ def tagged_unions(draw: st.DrawFn, inner: st.SearchStrategy[Kind]) -> Kind:
         for tag, kind in zip(tags, kinds, strict=True)
     ]
     values = [
-        st.fixed_dictionaries({"kind": st.just(tag), "value": kind.values}) for tag, kind in zip(tags, kinds, strict=True)
+        st.fixed_dictionaries({"kind": st.just(tag), "value": kind.values})
+        for tag, kind in zip(tags, kinds, strict=True)
     ]
     schema = {draw(st.sampled_from(["anyOf", "oneOf"])): options}
     if draw(st.booleans()):
@@ -109,10 +146,13 @@ def _containers(inner: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:
     return st.one_of(
         objects(inner),
         tagged_unions(inner),
-        inner.map(lambda kind: Kind({"type": "array", "items": kind.schema}, st.lists(kind.values, max_size=4))),
+        inner.map(
+            lambda kind: Kind({"type": "array", "items": kind.schema}, st.lists(kind.values, max_size=4))
+        ),
         inner.map(
             lambda kind: Kind(
-                {"type": "object", "additionalProperties": kind.schema}, st.dictionaries(KEYS, kind.values, max_size=3)
+                {"type": "object", "additionalProperties": kind.schema},
+                st.dictionaries(KEYS, kind.values, max_size=3),
             )
         ),
         st.lists(inner, min_size=1, max_size=3).map(
@@ -141,11 +181,48 @@ def schema_and_value(draw: st.DrawFn) -> tuple[Any, Any]:
 
 
 _KEYWORDS = st.sampled_from(
-    "type properties required items prefixItems additionalProperties anyOf oneOf allOf $ref $defs const enum default title "
-    "description format minLength maximum pattern uniqueItems discriminator not if patternProperties".split()
+    [
+        "type",
+        "properties",
+        "required",
+        "items",
+        "prefixItems",
+        "additionalProperties",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "$ref",
+        "$defs",
+        "const",
+        "enum",
+        "default",
+        "title",
+        "description",
+        "format",
+        "minLength",
+        "maximum",
+        "pattern",
+        "uniqueItems",
+        "discriminator",
+        "not",
+        "if",
+        "patternProperties",
+    ]
 )
 _WORDS = st.sampled_from(
-    ["string", "object", "array", "null", "#", "#/$defs/a", "#/properties/a", "http://x.example/", "#/$defs", "a", "type"]
+    [
+        "string",
+        "object",
+        "array",
+        "null",
+        "#",
+        "#/$defs/a",
+        "#/properties/a",
+        "http://x.example/",
+        "#/$defs",
+        "a",
+        "type",
+    ]
 )
 NONSENSE = st.recursive(
     SCALARS | _WORDS,

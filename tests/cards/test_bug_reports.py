@@ -1,4 +1,5 @@
-"""The right value for what other form renderers got wrong: public bug reports, one test each, the trigger as reported.
+"""The right value for what other form renderers got wrong: public bug reports, one test each, the trigger
+as reported.
 
 The numbers are those of the list the project keeps; each test's docstring names the report.
 """
@@ -17,7 +18,11 @@ AT = "/edited_action/args"
 
 
 def obj(required: list[str] | None = None, /, **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required if required is not None else list(properties)}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required if required is not None else list(properties),
+    }
 
 
 def untouched(schema: Any, value: Any) -> Any:
@@ -27,7 +32,9 @@ def untouched(schema: Any, value: Any) -> Any:
 
 
 def controls(reviewer: Reviewer) -> list[str]:
-    return [control.name for control in reviewer.page.controls if control.name[:2] in {"v:", "b:", "s:", "k:"}]
+    return [
+        control.name for control in reviewer.page.controls if control.name[:2] in {"v:", "b:", "s:", "k:"}
+    ]
 
 
 # Unions and discriminators
@@ -52,7 +59,12 @@ def test_02_branches_with_the_same_keys_are_told_apart_by_their_constant() -> No
 
 def test_04_typing_never_switches_a_nested_branch() -> None:
     """rjsf#1288"""
-    inner = {"oneOf": [obj(kind={"const": "a"}, text={"type": "string"}), obj(kind={"const": "b"}, text={"type": "string"})]}
+    inner = {
+        "oneOf": [
+            obj(kind={"const": "a"}, text={"type": "string"}),
+            obj(kind={"const": "b"}, text={"type": "string"}),
+        ]
+    }
     schema = {"oneOf": [obj(kind={"const": "x"}, inner=inner), obj(kind={"const": "y"})]}
     reviewer = Reviewer.before(schema, {"kind": "x", "inner": {"kind": "b", "text": ""}})
     reviewer.press("refresh", **{"v:/~0/inner/~1/text": "a"})
@@ -126,7 +138,12 @@ def test_12_one_mistake_in_a_union_is_one_error() -> None:
 
 def test_13_a_tag_is_found_without_a_discriminator_keyword() -> None:
     """rjsf#2205, #3512"""
-    schema = {"anyOf": [obj(kind={"const": "a"}, v={"type": "string"}), obj(kind={"const": "b"}, v={"type": "string"})]}
+    schema = {
+        "anyOf": [
+            obj(kind={"const": "a"}, v={"type": "string"}),
+            obj(kind={"const": "b"}, v={"type": "string"}),
+        ]
+    }
     assert untouched(schema, {"kind": "b", "v": ""}) == {"kind": "b", "v": ""}
     assert ">B</label>" in Reviewer.before(schema, {"kind": "b", "v": ""}).html
 
@@ -139,7 +156,12 @@ def test_14_15_existing_data_and_constants_decide_not_the_order() -> None:
 
 def test_16_defaults_of_another_branch_do_not_leak_in() -> None:
     """jsonforms#1634, #1400"""
-    schema = {"oneOf": [obj([], kind={"const": "a"}, x={"type": "string", "default": "leak"}), obj(kind={"const": "b"})]}
+    schema = {
+        "oneOf": [
+            obj([], kind={"const": "a"}, x={"type": "string", "default": "leak"}),
+            obj(kind={"const": "b"}),
+        ]
+    }
     reviewer = Reviewer.before(schema, {"kind": "a"})
     reviewer.press("refresh", **{"b:": "1"})
     assert reviewer.send().answer == {"kind": "b"}
@@ -147,14 +169,23 @@ def test_16_defaults_of_another_branch_do_not_leak_in() -> None:
 
 def test_17_data_that_is_not_valid_yet_still_picks_by_tag() -> None:
     """json-editor#815, jdorn/json-editor#414, #795, #709"""
-    schema = {"oneOf": [obj(kind={"const": "a"}, n={"type": "integer"}), obj(kind={"const": "b"}, n={"type": "integer"})]}
+    schema = {
+        "oneOf": [
+            obj(kind={"const": "a"}, n={"type": "integer"}),
+            obj(kind={"const": "b"}, n={"type": "integer"}),
+        ]
+    }
     reviewer = Reviewer.before(schema, {"kind": "b"})
-    assert "v:/~1/n" in controls(reviewer)
+    assert "s:/~1/n" in controls(reviewer)
+    reviewer.press("set:value:/~1/n")
+    assert reviewer.send(**{"v:/~1/n": "4"}).answer == {"kind": "b", "n": 4}
 
 
 def test_21_branches_of_one_type_can_be_chosen_and_null_too() -> None:
     """django-jsonform#181, #167"""
-    schema = {"anyOf": [{"type": "string", "title": "Name"}, {"type": "string", "title": "Id"}, {"type": "null"}]}
+    schema = {
+        "anyOf": [{"type": "string", "title": "Name"}, {"type": "string", "title": "Id"}, {"type": "null"}]
+    }
     reviewer = Reviewer.before(schema, "x")
     reviewer.press("refresh", **{"b:": "1"})
     assert reviewer.send(**{"v:/~1": "y"}).answer == "y"
@@ -163,7 +194,10 @@ def test_21_branches_of_one_type_can_be_chosen_and_null_too() -> None:
 
 def test_22_the_tag_is_drawn_once() -> None:
     """estuary/ui#528, iii-hq/workers PR#271"""
-    schema = {"oneOf": [obj(kind={"const": "a"}), obj(kind={"const": "b"})], "discriminator": {"propertyName": "kind"}}
+    schema = {
+        "oneOf": [obj(kind={"const": "a"}), obj(kind={"const": "b"})],
+        "discriminator": {"propertyName": "kind"},
+    }
     names = controls(Reviewer.before(schema, {"kind": "b"}))
     assert set(names) == {"b:"}
 
@@ -171,9 +205,15 @@ def test_22_the_tag_is_drawn_once() -> None:
 def test_23_the_mapping_of_a_discriminator_is_honoured() -> None:
     """estuary/ui#1002"""
     schema = {
-        "$defs": {"A": obj([], kind={"type": "string"}, n={"type": "integer"}), "B": obj([], kind={"type": "string"}, n={"type": "integer"})},
+        "$defs": {
+            "A": obj([], kind={"type": "string"}, n={"type": "integer"}),
+            "B": obj([], kind={"type": "string"}, n={"type": "integer"}),
+        },
         "oneOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}],
-        "discriminator": {"propertyName": "kind", "mapping": {"one": "#/$defs/A", "two": "#/$defs/B", "deux": "#/$defs/B"}},
+        "discriminator": {
+            "propertyName": "kind",
+            "mapping": {"one": "#/$defs/A", "two": "#/$defs/B", "deux": "#/$defs/B"},
+        },
     }
     assert "v:/~1/kind" in controls(Reviewer.before(schema, {"kind": "deux", "n": 1}))
 
@@ -201,7 +241,11 @@ def test_25_a_nullable_list_is_drawn() -> None:
 def test_27_a_default_never_replaces_a_value(value: Any, default: Any) -> None:
     """rjsf#471, #1370, PR#4745"""
     kinds = {"type": ["string", "integer", "boolean", "null"], "default": default}
-    schema = {"type": "array", "items": {"type": "string"}, "default": default} if isinstance(value, list) else kinds
+    schema = (
+        {"type": "array", "items": {"type": "string"}, "default": default}
+        if isinstance(value, list)
+        else kinds
+    )
     assert untouched(obj(a=schema), {"a": value}) == {"a": value}
     assert untouched(obj([], a=schema), {}) == {}
 
@@ -213,7 +257,9 @@ def test_28_null_at_the_root_and_the_type_null() -> None:
     assert untouched(obj(a={"type": "null"}), {"a": None}) == {"a": None}
 
 
-@pytest.mark.parametrize("schema", [{"type": "number"}, {"type": "integer"}, {"type": "integer", "enum": [0, 1]}])
+@pytest.mark.parametrize(
+    "schema", [{"type": "number"}, {"type": "integer"}, {"type": "integer", "enum": [0, 1]}]
+)
 def test_30_an_empty_number_is_an_error_and_not_zero(schema: Any) -> None:
     """jdorn/json-editor#244, #519, json-editor#1175, django-jsonform#12"""
     reading = Reviewer.before(schema).send(**{"v:": ""} if "enum" not in schema else {})
@@ -240,13 +286,18 @@ def test_34_a_required_boolean_can_be_false_and_can_be_unset() -> None:
 def test_35_lists_booleans_and_numbers_stay_what_they_are_when_another_is_edited() -> None:
     """agent-inbox, inbox-item-input.tsx"""
     args = {"to": ["a"], "urgent": False, "n": 3, "text": "x"}
-    schema = obj(to={"type": "array", "items": {"type": "string"}}, urgent={"type": "boolean"}, n={"type": "integer"}, text={"type": "string"})
+    schema = obj(
+        to={"type": "array", "items": {"type": "string"}},
+        urgent={"type": "boolean"},
+        n={"type": "integer"},
+        text={"type": "string"},
+    )
     reading = Reviewer.at(tool_card(schema, args)).send(**{f"v:{AT}/text": "y", f"v:{AT}/n": "4"})
     assert reading.answer["edited_action"]["args"] == {"to": ["a"], "urgent": False, "n": 4, "text": "y"}
 
 
 def test_36_a_plain_question_of_any_shape_is_a_card_with_an_answer() -> None:
-    """agent-inbox-langgraph-example#1, agent-chat-ui#147, #85, deep-agents-ui#55, open_deep_research#66, Yuxi PR#791"""
+    """agent-inbox-langgraph-example#1, agent-chat-ui#147, #85, deep-agents-ui#55, open_deep_research#66"""
     card = cards.build(cards.CardRequest("t", "", "Plain question?", {"type": "string"}))
     assert card.title == "Plain question?"
     reading = Reviewer.at(card, "answer").send(**{"v:": "{not json"})
@@ -276,10 +327,17 @@ def test_39_a_number_ending_in_a_point_is_an_error_and_not_a_guess() -> None:
 @pytest.mark.parametrize("value", ["a\nb", "\na", "a\n", "a\r\nb", "a\rb", "\r\n"])
 def test_40_line_breaks_of_a_plain_string_survive(value: str) -> None:
     """json-editor#1217, jdorn/json-editor#150"""
-    assert untouched(obj(name={"type": "string"}, other={"type": "string"}), {"name": value, "other": ""})["name"] == value
+    assert (
+        untouched(obj(name={"type": "string"}, other={"type": "string"}), {"name": value, "other": ""})[
+            "name"
+        ]
+        == value
+    )
 
 
-@pytest.mark.parametrize("value", ["10:00", "10:00:00Z", "2026-01-01T10:00:00", "2026-01-01T10:00:00.123456+05:30"])
+@pytest.mark.parametrize(
+    "value", ["10:00", "10:00:00Z", "2026-01-01T10:00:00", "2026-01-01T10:00:00.123456+05:30"]
+)
 def test_42_times_keep_their_offset_or_its_absence(value: str) -> None:
     """rjsf#3930, #622, jsonform#407"""
     for form in ("time", "date-time"):
@@ -310,11 +368,19 @@ def test_45_a_map_is_edited_without_losing_keys() -> None:
 
 def test_46_a_map_is_drawn() -> None:
     """jsonforms#2310, #2492"""
-    assert "k:/0" in controls(Reviewer.before({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1}))
+    assert "k:/0" in controls(
+        Reviewer.before({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1})
+    )
 
 
 CATEGORY = {
-    "$defs": {"Category": obj(["name"], name={"type": "string"}, parent={"anyOf": [{"$ref": "#/$defs/Category"}, {"type": "null"}]})},
+    "$defs": {
+        "Category": obj(
+            ["name"],
+            name={"type": "string"},
+            parent={"anyOf": [{"$ref": "#/$defs/Category"}, {"type": "null"}]},
+        )
+    },
     "$ref": "#/$defs/Category",
 }
 
@@ -367,7 +433,25 @@ def test_49_what_stands_beside_a_reference_wins() -> None:
 # Names, security, speech
 
 
-@pytest.mark.parametrize("key", ["a/b", "a.b", "a~b", "a[0]", "", " ", "__proto__", "constructor", "é\n", "\x00", "<b>", "v:", "~0", "~+"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "a/b",
+        "a.b",
+        "a~b",
+        "a[0]",
+        "",
+        " ",
+        "__proto__",
+        "constructor",
+        "é\n",
+        "\x00",
+        "<b>",
+        "v:",
+        "~0",
+        "~+",
+    ],
+)
 def test_51_any_key_is_a_field_and_its_errors_are_shown(key: str) -> None:
     """jsonforms#1952, #1631, #1696, #2335, #2496, rjsf#3452, jsonform#439"""
     schema = obj(**{key: {"type": "integer", "minimum": 5}})
@@ -397,7 +481,9 @@ def test_54_errors_are_tied_to_their_controls() -> None:
 
 def test_57_decisions_come_from_the_schema_and_not_from_a_list() -> None:
     """langchainjs#11356"""
-    schema = {"oneOf": [obj(type={"const": "approve"}), obj(type={"const": "escalate"}, to={"type": "string"})]}
+    schema = {
+        "oneOf": [obj(type={"const": "approve"}), obj(type={"const": "escalate"}, to={"type": "string"})]
+    }
     card = cards.build(cards.CardRequest("t", "tool", {}, schema))
     assert [choice.verdict for choice in card.choices] == ["approve", "escalate"]
     assert Reviewer.at(card, "escalate").send(**{"v:/to": "Bo"}).answer == {"type": "escalate", "to": "Bo"}

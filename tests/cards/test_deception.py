@@ -1,3 +1,4 @@
+# ruff: noqa: E501, RUF001 - a corpus of look-alike letters and of whole sentences
 """Characters that deceive are always marked; ordinary writing never is (assurance S-07)."""
 
 from __future__ import annotations
@@ -38,7 +39,20 @@ CORPUS = [
         ("end", f"payment{chr(code)}"),
     )
 ]
-MIXED = ["раypal", "pаypal", "ехаmple", "gооgle", "Αpple", "Ьank", "micrоsoft.com", "Ρaypal", "аdmin", "pay ment раyroll", "ѕcope", "Bаnk"]
+MIXED = [
+    "раypal",
+    "pаypal",
+    "ехаmple",
+    "gооgle",
+    "Αpple",
+    "Ьank",
+    "micrоsoft.com",
+    "Ρaypal",
+    "аdmin",
+    "pay ment раyroll",
+    "ѕcope",
+    "Bаnk",
+]
 
 ORDINARY = {
     "English": "Refund €1,840.00 to card •••• 4417 — “charged twice” (order #88041), 5–7 days; naïve café, ½ × 3 = 1.5 µm.",
@@ -115,7 +129,11 @@ def test_a_field_with_hidden_characters_shows_them_beside_the_control() -> None:
 
 
 def test_hidden_characters_in_titles_of_fields_and_cards_are_written_out() -> None:
-    schema = {"type": "object", "properties": {"a": {"type": "string", "title": "Am\u202eount"}}, "required": ["a"]}
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "title": "Am\u202eount"}},
+        "required": ["a"],
+    }
     card = tool_card(schema, {"a": "x\u200by"}, tool="re\u2066fund")
     assert "‹U+2066›" in card.title
     assert "‹U+200B›" in card.title
@@ -158,7 +176,9 @@ def test_text_that_looks_like_html_stays_text(text: str) -> None:
         str(render.render_diff(cards.diff({text: text}, {text: "b"}))),
     ):
         page = Page(html)
-        for (tag, attrs), name in itertools.product(page.tags, ("onerror", "onload", "onfocus", "href", "src", "hx-get")):
+        for (tag, attrs), name in itertools.product(
+            page.tags, ("onerror", "onload", "onfocus", "href", "src", "hx-get")
+        ):
             assert tag not in {"script", "img"}
             assert name not in attrs or attrs[name].startswith(("#", "/static/")), (tag, attrs)
 

@@ -68,7 +68,11 @@ def test_errors_of_a_union_are_those_of_the_chosen_kind_only() -> None:
 
 def test_the_api_gets_pointers_into_the_answer() -> None:
     schema = card_of(SAMPLES["06_pay_nested_discriminator"]).request.response_schema
-    args = {"amount": 1, "method": {"kind": "iban", "bic": None}, "split": [{"kind": "card", "number": "1", "cvc": "123"}]}
+    args = {
+        "amount": 1,
+        "method": {"kind": "iban", "bic": None},
+        "split": [{"kind": "card", "number": "1", "cvc": "123"}],
+    }
     answer = {"type": "edit", "edited_action": {"name": "pay", "args": args}}
     errors = cards.validate(answer, schema)
     assert [error.pointer for error in errors] == [f"{AT}/method/iban", f"{AT}/split/0/number"]
@@ -119,7 +123,15 @@ def test_what_is_not_a_whole_number_is_an_error_and_kept(typed: str, code: str) 
 
 @pytest.mark.parametrize(
     ("typed", "value"),
-    [("12", 12), ("-0.5", -0.5), ("1e5", 1e5), ("0.1", 0.1), ("1.0", 1.0), ("3.10", 3.1), ("9007199254740993", 2**53 + 1)],
+    [
+        ("12", 12),
+        ("-0.5", -0.5),
+        ("1e5", 1e5),
+        ("0.1", 0.1),
+        ("1.0", 1.0),
+        ("3.10", 3.1),
+        ("9007199254740993", 2**53 + 1),
+    ],
 )
 def test_a_number_is_read_as_it_is_written(typed: str, value: float) -> None:
     reading = Reviewer.before({"type": "number"}).send(**{"v:": f" {typed} "})
@@ -127,9 +139,13 @@ def test_a_number_is_read_as_it_is_written(typed: str, value: float) -> None:
     assert repr(reading.answer) == repr(value)
 
 
-@pytest.mark.parametrize("typed", ["", "1,5", "NaN", "Infinity", "1e999", ".5", "5.", "0x1", "1 2", "٣", "01"])
+@pytest.mark.parametrize(
+    "typed", ["", "1,5", "NaN", "Infinity", "1e999", ".5", "5.", "0x1", "1 2", "٣", "01"]
+)
 def test_what_is_not_a_number_is_an_error(typed: str) -> None:
-    assert [error.code for error in Reviewer.before({"type": "number"}).send(**{"v:": typed}).errors] == ["number"]
+    assert [error.code for error in Reviewer.before({"type": "number"}).send(**{"v:": typed}).errors] == [
+        "number"
+    ]
 
 
 def test_a_number_that_would_be_rounded_is_refused_with_what_would_be_sent() -> None:
@@ -205,7 +221,10 @@ ANSWER: dict[str, Any] = {
 def pydantic_errors(model: Any, answer: Any) -> list[dict[str, Any]]:
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(model).validate_python(answer)
-    return [dict(error) for error in caught.value.errors(include_url=False, include_context=False, include_input=False)]
+    return [
+        dict(error)
+        for error in caught.value.errors(include_url=False, include_context=False, include_input=False)
+    ]
 
 
 def test_errors_of_the_agents_own_check_land_on_the_fields_a_reviewer_sees() -> None:
@@ -256,9 +275,16 @@ def test_no_error_of_the_agent_is_ever_lost(problem: dict[str, Any]) -> None:
 
 def test_a_refused_edit_is_reopened_with_the_errors_at_its_arguments() -> None:
     card = card_of(SAMPLES["02_refund_decimal_enum"])
-    refused = {"type": "edit", "edited_action": {"name": "refund", "args": {**card.request.args, "amount": "1.23456"}}}
+    refused = {
+        "type": "edit",
+        "edited_action": {"name": "refund", "args": {**card.request.args, "amount": "1.23456"}},
+    }
     form = card.open("edit", draft=refused)
-    problem = {"loc": ("edit", "edited_action", "args", "amount"), "msg": "no more than 2 decimal places", "type": "x"}
+    problem = {
+        "loc": ("edit", "edited_action", "args", "amount"),
+        "msg": "no more than 2 decimal places",
+        "type": "x",
+    }
     placed = cards.place_errors(form, [problem])
     assert [(error.pointer, error.path) for error in placed] == [(f"{AT}/amount", f"{AT}/amount")]
     other = {"loc": ("edited_action", "args", "amount"), "msg": "no", "type": "x"}
@@ -266,8 +292,13 @@ def test_a_refused_edit_is_reopened_with_the_errors_at_its_arguments() -> None:
 
 
 def test_arguments_of_a_known_tool_are_told_by_name() -> None:
-    schema = {"type": "object", "properties": {"order_id": {"type": "string", "title": "Order Id"}}, "required": ["order_id"]}
+    schema = {
+        "type": "object",
+        "properties": {"order_id": {"type": "string", "title": "Order Id"}},
+        "required": ["order_id"],
+    }
     reviewer = Reviewer.at(tool_card(schema, {}))
+    reviewer.press(f"set:value:{AT}/order_id")
     reading = reviewer.send(**{f"v:{AT}/order_id": "x"})
     assert reading.errors == ()
     assert ">Order id<" in reviewer.html

@@ -1,4 +1,5 @@
-"""Whatever a client posts: nothing raises, the schema still decides, and the agent's value is never changed by accident."""
+"""Whatever a client posts: nothing raises, the schema still decides, and the agent's value is never changed
+by accident."""
 
 from __future__ import annotations
 
@@ -16,11 +17,49 @@ from tests.cards.making import SAMPLES, Reviewer, card_of, schema_of
 
 AT = "/edited_action/args"
 PREFIXES = ["v:", "s:", "b:", "#:", "k:", "r:", "j:", "_op", "verdict", "x:", ""]
-PATHS = ["", "/", "/a", "/to", "/to/0", "/to/n1", "/~0", "/~+", AT, f"{AT}/to", f"{AT}/to/0", f"{AT}/method/~1", "/../..", "/__proto__"]
-VALUES = st.text(max_size=30) | st.sampled_from(
-    ["0", "1", "-1", "n1", "n1", "value", "null", "absent", "current", "9" * 500, "NaN", "[" * 200, '{"a":1,"a":2}', "\x00",
-     "add:", f"del:{AT}/to/0", f"add:{AT}/to", f"raw:{AT}", f"form:{AT}", "raw:", "undo:", "set:absent:", "up:/to/0", "99999999"]
-)  # fmt: skip
+PATHS = [
+    "",
+    "/",
+    "/a",
+    "/to",
+    "/to/0",
+    "/to/n1",
+    "/~0",
+    "/~+",
+    AT,
+    f"{AT}/to",
+    f"{AT}/to/0",
+    f"{AT}/method/~1",
+    "/../..",
+    "/__proto__",
+]
+_POSTED = [
+    "0",
+    "1",
+    "-1",
+    "n1",
+    "value",
+    "null",
+    "absent",
+    "current",
+    "9" * 500,
+    "NaN",
+    "[" * 200,
+    "\x00",
+    "99999999",
+]
+_PRESSED = [
+    "add:",
+    f"add:{AT}/to",
+    f"del:{AT}/to/0",
+    f"raw:{AT}",
+    f"form:{AT}",
+    "raw:",
+    "undo:",
+    "set:absent:",
+    "up:/to/0",
+]
+VALUES = st.text(max_size=30) | st.sampled_from([*_POSTED, *_PRESSED, '{"a":1,"a":2}'])
 POSTS = st.dictionaries(
     st.tuples(st.sampled_from(PREFIXES), st.sampled_from(PATHS) | st.text(max_size=12)).map("".join),
     st.lists(VALUES, min_size=1, max_size=4),
@@ -30,7 +69,9 @@ POSTS = st.dictionaries(
 
 @given(st.sampled_from(sorted(SAMPLES)), POSTS, st.data())
 @settings(max_examples=250, deadline=None)
-def test_a_hostile_post_to_any_card_is_only_an_error(name: str, fields: dict[str, list[str]], data: st.DataObject) -> None:
+def test_a_hostile_post_to_any_card_is_only_an_error(
+    name: str, fields: dict[str, list[str]], data: st.DataObject
+) -> None:
     card = card_of(SAMPLES[name])
     choice = data.draw(st.sampled_from(card.choices))
     post = Post({**fields, "verdict": data.draw(st.sampled_from([[choice.verdict], ["nonsense"], []]))})
@@ -42,7 +83,9 @@ def test_a_hostile_post_to_any_card_is_only_an_error(name: str, fields: dict[str
 
 @given(schema_and_value(), st.data())
 @settings(max_examples=120, deadline=None)
-def test_a_page_posted_with_fields_missing_or_mangled_never_breaks(pair: tuple[Any, Any], data: st.DataObject) -> None:
+def test_a_page_posted_with_fields_missing_or_mangled_never_breaks(
+    pair: tuple[Any, Any], data: st.DataObject
+) -> None:
     reviewer = Reviewer.before(*pair)
     fields = reviewer.page.post()
     for name in list(fields):
@@ -77,7 +120,11 @@ def test_posting_an_index_out_of_range_keeps_the_agents_choice() -> None:
 def test_a_constant_cannot_be_changed_by_posting_it() -> None:
     card = card_of(SAMPLES["02_refund_decimal_enum"])
     reading = Reviewer.at(card).post(
-        {"v:/edited_action/name": ["drop_database"], "v:/type": ["approve"], f"v:{AT}/order_id": ["ORD-000777"]}
+        {
+            "v:/edited_action/name": ["drop_database"],
+            "v:/type": ["approve"],
+            f"v:{AT}/order_id": ["ORD-000777"],
+        }
     )
     assert reading.answer["type"] == "edit"
     assert reading.answer["edited_action"]["name"] == "refund"
@@ -85,7 +132,10 @@ def test_a_constant_cannot_be_changed_by_posting_it() -> None:
 
 def test_a_list_posted_with_the_same_item_twice_has_it_once() -> None:
     schema = {"type": "array", "items": {"type": "string"}}
-    assert Reviewer.before(schema, ["a", "b"]).post({"#:": ["", "1", "1", "0", "x", "-1"]}).answer == ["b", "a"]
+    assert Reviewer.before(schema, ["a", "b"]).post({"#:": ["", "1", "1", "0", "x", "-1"]}).answer == [
+        "b",
+        "a",
+    ]
 
 
 def test_a_state_the_schema_does_not_allow_is_ignored() -> None:

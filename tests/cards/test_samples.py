@@ -1,4 +1,5 @@
-"""Every stored payload of the libraries: drawn, sent back untouched, every decision sent once, and accepted."""
+"""Every stored payload of the libraries: drawn, sent back untouched, every decision sent once, and
+accepted."""
 
 from __future__ import annotations
 
@@ -33,7 +34,12 @@ TYPED: dict[str, dict[str, str]] = {
     "call_raw_str_optional": {"s:": "null"},
 }
 ANSWERS: dict[str, Any] = {
-    "12_custom_verdict": {"score": 5, "comment": "long enough to count", "confident": True, "categories": ["facts"]},
+    "12_custom_verdict": {
+        "score": 5,
+        "comment": "long enough to count",
+        "confident": True,
+        "categories": ["facts"],
+    },
     "13_custom_bare_string": "forty-two",
     "14_custom_bare_bool": False,
     "19_custom_nasty_names": {"a.b[0]/~c": "x"},
@@ -97,7 +103,11 @@ def test_a_custom_answer_is_typed_as_its_schema_asks(name: str) -> None:
 
 def test_the_order_of_decisions_is_always_the_same() -> None:
     orders = [[choice.verdict for choice in card_of(sample).choices] for sample in SAMPLES.values()]
-    assert all(order in (["approve", "edit", "reject", "respond"], ["approve", "reject"]) for order in orders if len(order) > 1)
+    assert all(
+        order in (["approve", "edit", "reject", "respond"], ["approve", "reject"])
+        for order in orders
+        if len(order) > 1
+    )
 
 
 def test_an_edit_keeps_the_name_of_the_tool_and_changes_one_argument_only() -> None:
@@ -152,4 +162,3 @@ def test_a_decision_that_is_not_allowed_is_refused() -> None:
     reading = cards.read_decision(card, Post({"verdict": ["edit"]}))
     assert [error.code for error in reading.errors] == ["verdict"]
     assert [error.code for error in card.validate({"type": "edit"})] == ["verdict"]
-

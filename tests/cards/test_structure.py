@@ -61,7 +61,11 @@ def test_after_removing_the_add_button_gets_the_focus(reviewer: Reviewer) -> Non
 def test_moving_an_item_takes_its_typed_text_along(reviewer: Reviewer) -> None:
     reviewer.press(f"down:{AT}/to/0", **{f"v:{AT}/to/0/n": "11"})
     reviewer.press(f"up:{AT}/to/2")
-    assert args_of(reviewer.send())["to"] == [{"name": "b", "n": 2}, {"name": "c", "n": 3}, {"name": "a", "n": 11}]
+    assert args_of(reviewer.send())["to"] == [
+        {"name": "b", "n": 2},
+        {"name": "c", "n": 3},
+        {"name": "a", "n": 11},
+    ]
 
 
 def test_text_that_does_not_parse_survives_every_button(reviewer: Reviewer) -> None:
@@ -133,7 +137,10 @@ def test_null_not_sent_and_empty_are_three_things() -> None:
 
 
 def test_an_optional_list_is_added_and_left_out_again() -> None:
-    schema = {"type": "object", "properties": {"cc": {"type": "array", "items": {"type": "string"}, "default": ["x"]}}}
+    schema = {
+        "type": "object",
+        "properties": {"cc": {"type": "array", "items": {"type": "string"}, "default": ["x"]}},
+    }
     reviewer = Reviewer.before(schema, {})
     assert reviewer.send().answer == {}
     reviewer.press("set:value:/cc")
@@ -189,7 +196,11 @@ def test_json_that_does_not_parse_stays_json_with_line_and_column() -> None:
 
 
 def test_a_value_its_schema_does_not_fit_is_shown_as_it_is_and_can_be_started_anew() -> None:
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string"}}, "required": ["n", "s"]}
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "s": {"type": "string"}},
+        "required": ["n", "s"],
+    }
     reviewer = Reviewer.at(tool_card(schema, {"n": "30", "s": "x"}))
     reading = reviewer.send()
     assert [(error.pointer, error.code) for error in reading.errors] == [(f"{AT}/n", "type")]
@@ -209,7 +220,10 @@ def test_keys_the_schema_does_not_name_are_kept_and_can_be_edited() -> None:
 
 def test_a_draft_starts_from_an_earlier_answer_and_still_compares_with_the_proposal() -> None:
     card = card_of(SAMPLES["02_refund_decimal_enum"])
-    earlier = {"type": "edit", "edited_action": {"name": "refund", "args": {**card.request.args, "amount": "5"}}}
+    earlier = {
+        "type": "edit",
+        "edited_action": {"name": "refund", "args": {**card.request.args, "amount": "5"}},
+    }
     reviewer = Reviewer(card.open("edit", draft=earlier), card)
     reading = reviewer.send(**{f"v:{AT}/order_id": "ORD-000999"})
     assert args_of(reading) == {**card.request.args, "amount": "5", "order_id": "ORD-000999"}
@@ -223,3 +237,23 @@ def test_a_list_that_would_outgrow_the_form_is_not_grown_and_nothing_is_lost() -
     reading = reviewer.post({"#:": many, "_op": ["add:"]})
     assert [error.code for error in reading.errors] == ["overflow"]
     assert len(reading.answer) == 26
+
+
+def test_what_the_agent_left_out_is_not_made_up_even_if_it_is_required() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "to": {"type": "array", "items": {"type": "string"}},
+            "subject": {"type": "string"},
+            "meta": {"type": "object", "properties": {"a": {"type": "string"}}},
+        },
+        "required": ["to", "subject", "meta"],
+    }
+    reviewer = Reviewer.at(tool_card(schema, {"subject": "x"}))
+    reading = reviewer.send()
+    assert reading.answer["edited_action"]["args"] == {"subject": "x"}
+    assert [error.pointer for error in reading.errors] == [f"{AT}/to", f"{AT}/meta"]
+    assert reviewer.html.count("The agent left this out") == 2
+    reviewer.press(f"set:value:{AT}/to")
+    reviewer.press(f"set:value:{AT}/meta")
+    assert args_of(reviewer.send()) == {"subject": "x", "to": [], "meta": {}}

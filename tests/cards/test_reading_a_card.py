@@ -1,0 +1,190 @@
+"""What a reviewer reads before deciding: every argument, nothing hidden, long values folded with both ends
+shown."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from reviewer import cards
+from reviewer.cards import render, view
+from reviewer.cards.titles import humanise, title
+from tests.cards.browser import Page
+from tests.cards.grammar import JSON
+from tests.cards.making import SAMPLES, card_of, tool_card
+
+
+def text_of(html: str) -> str:
+    return " ".join(" ".join(Page(html).text).split())
+
+
+def scalars(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [*value, *(part for item in value.values() for part in scalars(item))]
+    return [part for item in value for part in scalars(item)] if isinstance(value, list) else [value]
+
+
+def test_each_argument_is_a_row_with_value_and_type() -> None:
+    card = card_of(SAMPLES["02_refund_decimal_enum"])
+    text = text_of(str(render.render_arguments(card)))
+    assert "order_id ORD-000123 string" in text
+    assert "amount 19.90 string" in text
+    assert "note null string or null, optional" in text
+    assert "notify Yes true boolean, optional" in text
+
+
+def test_what_the_agent_left_out_is_shown_as_not_sent() -> None:
+    text = {"type": "string"}
+    schema = {"type": "object", "properties": {"a": text, "cost_center": text}, "required": ["a"]}
+    text = text_of(str(render.render_arguments(tool_card(schema, {"a": ""}))))
+    assert 'a Empty text "" string' in text
+    assert "cost_center Not sent string, optional" in text
+
+
+def test_an_argument_the_schema_does_not_know_is_shown_all_the_same() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
+    assert "secret_key abc" in text_of(str(render.render_arguments(tool_card(schema, {"secret_key": "abc"}))))
+
+
+@given(JSON)
+@settings(max_examples=150, deadline=None)
+def test_every_key_and_value_is_on_the_card(value: Any) -> None:
+    card = cards.build(cards.CardRequest("t", "tool", value, True))
+    text = "".join(Page(str(render.render_arguments(card))).text)
+    for part in scalars(value):
+        if isinstance(part, str) and part.strip() and part.isprintable() and len(part) < 200:
+            assert part in text
+        elif isinstance(part, int | float) and not isinstance(part, bool):
+            assert repr(part) in text
+
+
+def test_a_long_text_shows_its_length_its_head_and_its_tail() -> None:
+    body = "START " + "middle " * 300 + "pay to EVIL account"
+    card = tool_card(True, {"body": body})
+    assert card.folded == ("/body",)
+    html = str(render.render_arguments(card, expand_url="?expand="))
+    text = text_of(html)
+    assert "START" in text
+    assert "EVIL account" in text
+    assert f"Show all {len(body)} characters" in text
+    assert 'href="?expand=%2Fbody"' in html
+    assert body not in text
+    opened = render.render_arguments(card, expanded=["/body"], expand_url="?expand=")
+    assert " ".join(body.split()) in text_of(str(opened))
+
+
+def test_without_a_link_the_whole_text_is_there_folded() -> None:
+    body = "x" * 5000
+    assert body in "".join(Page(str(render.render_arguments(tool_card(True, {"body": body})))).text)
+
+
+def test_a_megabyte_is_drawn_folded_in_no_time() -> None:
+    card = tool_card(True, {"body": "lorem ipsum " * 87_000})
+    began = time.perf_counter()
+    html = render.render_arguments(card, expand_url="?expand=")
+    assert time.perf_counter() - began < 1
+    assert len(html) < 4000
+
+
+def test_a_list_of_thousands_is_shown_as_text_and_not_left_out() -> None:
+    card = tool_card(True, {"ids": list(range(5000))})
+    assert card.folded == ("/ids",)
+    assert "4999" in "".join(Page(str(render.render_arguments(card))).text)
+
+
+def test_a_deep_value_is_shown_to_its_end() -> None:
+    value: Any = "bottom"
+    for _ in range(60):
+        value = {"in": [value]}
+    assert "bottom" in "".join(Page(str(render.render_arguments(tool_card(True, value)))).text)
+
+
+def test_a_decided_answer_is_drawn_from_its_schema() -> None:
+    properties = {"why": {"enum": ["not_allowed", "late"]}, "n": {"type": "integer"}}
+    schema = {"type": "object", "properties": properties}
+    text = text_of(str(render.render_value(schema, {"why": "not_allowed", "n": 3})))
+    assert "why Not allowed not_allowed enum, optional" in text
+    assert "Value Yes true boolean" in text_of(str(render.render_value({"type": "boolean"}, True)))
+
+
+def test_folding_counts_values_and_not_levels() -> None:
+    rows = view.rows(True, {"a": {"b": list(range(20))}})
+    assert view.folded(rows) == ("/a", "/a/b")
+
+
+@pytest.mark.parametrize(
+    ("template", "args", "expected"),
+    [
+        (
+            "Refund {n} {currency} of {order_id}",
+            {"n": 5, "currency": "EUR", "order_id": "7"},
+            "Refund 5 EUR of 7",
+        ),
+        ("Mail {to.0.address}", {"to": [{"address": "a@b"}]}, "Mail a@b"),
+        ("Mail {to}", {"to": ["a@b"]}, "Mail a@b"),
+        ("Mail {to}", {"to": ["a", "b"]}, "Send mail"),
+        ("Mail {to} now", {}, "Send mail"),
+        ("Mail {to.__class__}", {"to": "x"}, "Send mail: x"),
+        ("Mail {to!r} {0} {{x}}", {"to": "x", "x": 1}, "Mail {to!r} {0} {1}"),
+        ("Set {ok}", {"ok": True}, "Send mail"),
+        ("{a}", {"a": "x" * 500}, "x" * 39 + "…"),
+        ("{a}", {"a": "line\n\tbreak"}, "line break"),
+        ("{a}", {"a": "{b}", "b": "no"}, "{b}"),
+        ("{a}", {"a": ""}, "Send mail"),
+        (None, {"subject": "Hi", "body": "b"}, "Send mail: Hi, b"),
+        (None, {}, "Send mail"),
+        (None, None, "Send mail"),
+        (None, {"z": 1, "order_id": "A7"}, "Send mail: A7, 1"),
+    ],
+)
+def test_a_title_is_filled_from_arguments_only(template: str | None, args: Any, expected: str) -> None:
+    assert title(template, "send_mail", args) == expected
+
+
+def test_a_title_is_one_short_line() -> None:
+    long = title("{a} {b} {c} {d}", "t", dict.fromkeys("abcd", "word " * 50))
+    assert len(long) <= 120
+    assert long.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("What?", "What?"),
+        ({"question": "Who?"}, "Who?"),
+        ({"x": 1}, "Answer needed"),
+        (None, "Answer needed"),
+        ("", "Answer needed"),
+    ],
+)
+def test_a_plain_question_is_its_own_title(value: Any, expected: str) -> None:
+    assert title(None, "", value) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("order_id", "Order id"),
+        ("orderId", "Order id"),
+        ("URL", "URL"),
+        ("", ""),
+        ("__", "__"),
+        ("a.b", "A b"),
+        ("HTTP_code", "HTTP code"),
+    ],
+)
+def test_keys_become_words(key: str, expected: str) -> None:
+    assert humanise(key) == expected
+
+
+@given(JSON, JSON)
+@settings(max_examples=100, deadline=None)
+def test_any_arguments_have_a_title(args: Any, other: Any) -> None:
+    for template in (None, "{a} {b.c}", str(other)):
+        found = title(template, "tool", args)
+        assert found
+        assert "\n" not in found
+        assert len(found) <= 120
