@@ -105,7 +105,7 @@ class Body(BaseModel):
 class StartRun(Body):
     """Which agent to start, on what."""
 
-    agent: Annotated[Text, Field(max_length=100)]
+    agent: Annotated[Text, Field(max_length=100, description="Its name, as on the Agents page.")]
     input: Any = Field(description="Fits the agent's input schema.")
 
 
@@ -118,7 +118,9 @@ class NewInput(Body):
 class Settlement(Body):
     """What happened to a tool whose end nobody saw."""
 
-    outcome: Annotated[Text, Field(pattern="^(happened|run_again|stop)$")]
+    outcome: Annotated[
+        Text, Field(pattern=r"\A(happened|run_again|stop)\z", description="happened, run_again or stop")
+    ]
     result: Any = Field(default=None, description="For `happened`: what the tool returned.")
     execution: int | None = Field(
         default=None, description="Which attempt, where a run has several in doubt."
@@ -131,7 +133,9 @@ class NewDecision(Body):
     answer: Any = Field(
         description='Fits the task\'s `response_schema`, such as {"type": "approve"} for a tool call.'
     )
-    digest: Annotated[Text, Field(max_length=64)]
-    claim_version: int | None = None
-    reason_code: Annotated[Text, Field(max_length=40)] = ""
-    comment: str = ""
+    digest: Annotated[Text, Field(max_length=64, description="The `digest` of the card you looked at.")]
+    claim_version: int | None = Field(
+        default=None, description="The one your claim gave; refused once somebody claimed after you."
+    )
+    reason_code: Annotated[Text, Field(max_length=40, description="Why, in your own list of codes.")] = ""
+    comment: str = Field(default="", description="For the trail; at most 4,000 characters.")

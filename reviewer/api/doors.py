@@ -30,6 +30,15 @@ Send an `Idempotency-Key` with any POST that you may have to repeat: for 24 hour
 and body get the first successful answer again (with `Idempotent-Replayed: true`), and another body gets 422.
 A request that failed changed nothing, so its key may be used again.
 
+```sh
+api=http://127.0.0.1:8000/api/v1
+token=$(python manage.py create_token reviewer)
+curl -H "Authorization: Bearer $token" "$api/tasks?status=open"
+curl -H "Authorization: Bearer $token" "$api/tasks/$id"
+curl -H "Authorization: Bearer $token" -H "Content-Type: application/json" "$api/tasks/$id/decision" \\
+     -d '{"answer": {"type": "approve"}, "digest": "..."}'
+```
+
 Every error has the shape of `Problem`. Numbers in answers and inputs are kept exactly as JSON has them:
 integers of any size, floats as 64-bit, and `1` is not `1.0`.
 """

@@ -30,8 +30,8 @@ class TaskFilter(BaseModel):
     status: Annotated[TaskStatus | None, Field(description="Only tasks in this status.")] = None
     queue: Annotated[Text, Field(max_length=60, description="Slug of a queue.")] = ""
     run: Annotated[UUID | None, Field(description="Only tasks of this run.")] = None
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
-    offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 50
+    offset: Annotated[int, Field(ge=0, le=1_000_000, description="After so many.")] = 0
 
 
 @router.get("/tasks", response={200: Page[TaskRow], 401: Problem, 422: Problem}, summary="List tasks")
