@@ -39,7 +39,7 @@ check: .venv/dev.stamp ## format, lint, types, contracts, templates, migrations,
 	$(CHECK_ENV) $(PY) -m mypy
 	.venv/bin/lint-imports --no-logo
 	$(PY) -m djlint --lint --quiet templates
-	$(CHECK_ENV) $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
+	$(CHECK_ENV) $(PY) -m reviewer.launch scratch -- $(PY) manage.py makemigrations --check --dry-run
 	$(CHECK_ENV) $(PY) manage.py check --deploy --fail-level WARNING
 
 bench: .venv/dev.stamp ## measure: how fast a click becomes a running tool

@@ -1,9 +1,11 @@
-"""Start Countersign (`run`), or only its embedded servers (`services`)."""
+"""Start Countersign (`run`), only its servers (`services`), or a command on throw-away servers (`scratch`)."""
 
 import argparse
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,8 +22,14 @@ def main(arguments: Sequence[str]) -> int:
     commands.add_parser("run", help="start everything, as the environment says, and watch over it")
     services = commands.add_parser("services", help="start PostgreSQL and Valkey, print where, wait")
     services.add_argument("--home", type=Path, required=True, help="the folder that keeps the data")
+    scratch = commands.add_parser(
+        "scratch", help="run a command on empty servers that are thrown away after it"
+    )
+    scratch.add_argument("words", nargs="+", metavar="COMMAND")
     options = parser.parse_args(arguments)
     try:
+        if options.command == "scratch":
+            return run_on_scratch_servers(options.words)
         if options.command == "services":
             serve(options.home)
         else:
@@ -30,6 +38,15 @@ def main(arguments: Sequence[str]) -> int:
         terminal.warn(str(error))
         return 1
     return 0
+
+
+def run_on_scratch_servers(command: Sequence[str]) -> int:
+    """Give the command the servers' addresses in its environment; return its exit code."""
+    with (
+        tempfile.TemporaryDirectory(prefix="countersign-scratch-") as folder,
+        embedded_services(Path(folder) / "home", durable=False, keep=False) as env,
+    ):
+        return subprocess.run(command, env=os.environ | env, check=False).returncode
 
 
 def serve(home: Path) -> None:

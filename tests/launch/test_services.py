@@ -5,6 +5,7 @@ import pwd
 import signal
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -196,6 +197,13 @@ def test_services_print_their_addresses_and_stop_when_asked(
     everything = family(launcher.pid)
     assert launcher.end(number) == 0
     assert survivors(everything) == []
+
+
+def test_a_scratch_command_finds_servers_and_decides_the_exit_code(tmp_path: Path) -> None:
+    code = "import os, sys; print(os.environ['DATABASE_URL']); sys.exit(3)"
+    launcher = launch(tmp_path, "scratch", "--", sys.executable, "-c", code, env=clean_environment())
+    assert launcher.process.wait(30) == 3
+    assert launcher.said().startswith("postgresql://countersign_app:")
 
 
 @pytest.fixture
