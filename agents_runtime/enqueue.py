@@ -53,6 +53,11 @@ def send(task: str, *ids: str) -> None:
     sender.thread.submit(_send, sender, task, ids)
 
 
+def flush() -> None:
+    """Wait until everything handed over so far has been sent or given up."""
+    _current().thread.submit(lambda: None).result()
+
+
 def _send(sender: _Sender, task: str, ids: tuple[str, ...]) -> None:
     try:
         current_app.send_task(task, args=list(ids), retry=False)

@@ -182,7 +182,7 @@ def _rank_in_batch(claim: _Claim, call: Call) -> tuple[bool, bool, bool, int]:
     is_closed = claim.pause.status == PauseStatus.DELIVERED
     is_allowed, arguments = allowed_arguments(claim.call, claim.answer)
     has_run = ToolExecution.objects.filter(
-        run_id=claim.pause.run_id, call_key=claim.key, status__in=DONE
+        run_id=claim.pause.run_id, call_key=claim.key, status__in=[ExecutionStatus.STARTED, *DONE]
     ).exists()
     return is_closed, not (is_allowed and _fit(call, arguments, claim)), has_run, claim.position
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from tests.agents import effects
 
@@ -18,6 +18,20 @@ class Verdict(BaseModel):
 
     verdict: Literal["pass", "fail"]
     score: int = Field(ge=0, le=10)
+
+
+class Receipt(BaseModel):
+    """A number whose rule no JSON Schema tells."""
+
+    number: int
+
+    @field_validator("number")
+    @classmethod
+    def is_even(cls, number: int) -> int:
+        """Refuse odd numbers."""
+        if number % 2:
+            raise ValueError("receipts have even numbers")
+        return number
 
 
 class State(TypedDict, total=False):
@@ -35,6 +49,16 @@ def inspector() -> Any:
         return {"answers": [verdict.model_dump()]}
 
     return _one_node(inspect)
+
+
+def picky() -> Any:
+    """Ask for a number, and refuse some that fit the schema."""
+
+    def ask(state: State) -> State:
+        receipt = interrupt("Which receipt?", response_schema=Receipt)
+        return {"answers": [receipt.number]}
+
+    return _one_node(ask)
 
 
 def asker() -> Any:

@@ -36,6 +36,7 @@ def drop(path: str) -> str:
 @tool
 def look(what: str) -> str:
     """Look at something; nobody need be asked."""
+    _trouble("look")
     effects.happened("look", what=what)
     return f"saw {what}"
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from celery import current_app
 from django.db import transaction
 
-from agents_runtime import checkpointer, runs, steps, thread_lock
+from agents_runtime import checkpointer, enqueue, runs, steps, thread_lock
 from agents_runtime.canonical import Json, decode
 from agents_runtime.models import Pause, Run, ToolExecution
 from tests.agents import effects
@@ -85,10 +86,18 @@ def last_words(run: Run) -> str:
 
 
 @pytest.fixture
-def runtime(committed_db: None, registered_agents: None) -> Iterator[None]:
-    """Registered agents on committed data, and no traces of earlier tests."""
+def runtime(
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    committed_db: None,
+    registered_agents: None,
+) -> Iterator[None]:
+    """Registered agents on committed data, no traces of earlier tests, and no worker unless asked for."""
+    if "worker" not in request.fixturenames:
+        monkeypatch.setattr(current_app, "send_task", lambda *_, **__: None)
     effects.clear()
     yield
+    enqueue.flush()
     effects.clear()
     checkpointer.close()
     thread_lock.close()
