@@ -1,4 +1,4 @@
-"""Start Countersign (`run`), only its servers (`services`), or a command on throw-away servers (`scratch`)."""
+"""Start Countersign (`run`), only servers (`services`), or a command on throw-away servers (`scratch`)."""
 
 import argparse
 import os
