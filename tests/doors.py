@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.http import HttpResponse
 from django.test import Client
 
 from reviewer.accounts.models import User
@@ -50,6 +49,6 @@ def client_of(database: None) -> Callable[[User], Client]:
     return signed_in
 
 
-def json_of(response: HttpResponse) -> Any:
+def json_of(response: Any) -> Any:
     """Return the exact JSON of a response."""
     return json.loads(response.content)

@@ -10,12 +10,12 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from reviewer import queries
 from reviewer.api.bearer import ApiRequest
-from reviewer.api.bodies import Text
+from reviewer.api.bodies import Blank, Text
 from reviewer.api.problems import Problem
 from reviewer.api.shapes import Events, event
 
 router = Router()
-LARGEST_ID = 2**63 - 1
+EventId = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
 
 class EventFilter(BaseModel):
@@ -27,13 +27,11 @@ class EventFilter(BaseModel):
     queue: Annotated[Text, Field(max_length=60, description="Slug of a queue.")] = ""
     outcome: Annotated[Text, Field(max_length=20)] = ""
     type: Annotated[Text, Field(max_length=40)] = ""
-    run: UUID | None = None
-    task: UUID | None = None
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
-    before: Annotated[
-        int | None, Field(ge=1, le=LARGEST_ID, description="Only events with a smaller id.")
-    ] = None
+    run: Annotated[UUID | None, Blank] = None
+    task: Annotated[UUID | None, Blank] = None
+    since: Annotated[AwareDatetime | None, Blank, Field(description="With its time zone.")] = None
+    until: Annotated[AwareDatetime | None, Blank, Field(description="Before this time.")] = None
+    before: Annotated[EventId | None, Blank, Field(description="Only events with a smaller id.")] = None
     limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 

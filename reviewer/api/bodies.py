@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from django.http import HttpRequest
 from ninja.parser import Parser
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agents_runtime.canonical import Json, storable
 
@@ -94,6 +94,14 @@ def _plain_text(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_plain_text)]
+
+
+def _none_if_empty(value: object) -> object:
+    return None if value == "" else value
+
+
+Blank = BeforeValidator(_none_if_empty)
+"""Lets a parameter stand empty in an address, which means that it is not there."""
 
 
 class Body(BaseModel):

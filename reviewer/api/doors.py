@@ -7,11 +7,12 @@ show a bearer token; cookies open nothing, so there is no CSRF to guard against.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI, Router
 
 from reviewer.api import audit, bearer, problems, runs, tasks
@@ -52,8 +53,22 @@ class Doors(NinjaAPI):
         """Return the URL patterns for Django."""
         patterns, app, namespace = super().urls
         for pattern in patterns:
-            pattern.callback = login_not_required(cast(View, pattern.callback))
+            pattern.callback = _outside(pattern.callback)
         return patterns, app, namespace
+
+
+def _outside(view: View) -> View:
+    """Return the view without the pages' sign-in, and with its refusal of a method in JSON."""
+
+    @csrf_exempt
+    @login_not_required
+    def outside(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = view(request, *args, **kwargs)
+        if isinstance(response, HttpResponseNotAllowed):
+            return problems.refuse_method(response)
+        return response
+
+    return outside
 
 
 api = Doors(

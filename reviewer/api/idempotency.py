@@ -14,9 +14,10 @@ from functools import wraps
 from http import HTTPStatus
 from typing import Any, Concatenate, ParamSpec
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django.http import HttpResponse
+from django.utils.translation import gettext as _
 from ninja.responses import Status
 
 from agents_runtime.canonical import digest
@@ -25,11 +26,12 @@ from reviewer.api.bearer import ApiRequest
 from reviewer.api.bodies import parse
 from reviewer.api.problems import KeyReused
 from reviewer.api.shapes import as_json
-from reviewer.errors import Invalid, ReviewProblem
+from reviewer.errors import Conflict, Invalid, ReviewProblem
 from reviewer.models import IdempotentReply
 
 KEPT_FOR = dt.timedelta(hours=24)
 MAX_KEY = 200
+PATIENCE = "10s"
 P = ParamSpec("P")
 Operation = Callable[Concatenate[ApiRequest, P], Any]
 
@@ -77,7 +79,14 @@ def _lock(request: ApiRequest, key: str) -> None:
     name = f"{request.auth.pk} {request.path} {key}"
     number = int.from_bytes(hashlib.sha256(name.encode("utf-8")).digest()[:8], "big", signed=True)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [PATIENCE])
+        try:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])
+        except OperationalError as problem:
+            raise Conflict(
+                _("The first request with this key is still at work."), code="in_progress"
+            ) from problem
+        cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
 
 
 def _kept(request: ApiRequest, key: str) -> IdempotentReply | None:

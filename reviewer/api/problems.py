@@ -36,7 +36,8 @@ class Problem(BaseModel):
     error: str = Field(
         description=(
             "unauthorized, not_found, not_allowed, taken, stale, decided, closed, moved, wrong_state, "
-            "agent_unavailable, invalid, malformed, too_large, idempotency_key_reused, broken"
+            "agent_unavailable, invalid, malformed, not_a_method, too_large, in_progress, "
+            "idempotency_key_reused, broken"
         )
     )
     message: str
@@ -66,6 +67,14 @@ def install(api: NinjaAPI) -> None:
 
     for kind, translate in TRANSLATIONS.items():
         api.add_exception_handler(kind, answer_with(translate))
+
+
+def refuse_method(response: HttpResponse) -> HttpResponse:
+    """Return Django's answer to a method that an address does not know, in this shape."""
+    body = Problem(error="not_a_method", message=f"Use one of: {response['Allow']}.")
+    response.content = body.model_dump_json().encode()
+    response["Content-Type"] = "application/json; charset=utf-8"
+    return response
 
 
 def _not_found(problem: Exception) -> tuple[int, Problem]:

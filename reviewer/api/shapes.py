@@ -77,7 +77,9 @@ class Task(TaskRow):
 
     args: Any = Field(description="What will happen, or what is asked.")
     response_schema: Any = Field(description="JSON Schema of the answer.")
-    decisions: list[str] = Field(description="The allowed decisions; `answer` is any other answer.")
+    allowed_decisions: list[str] = Field(
+        description="approve, edit, reject, respond; `answer` is any other answer."
+    )
     args_schema: Any = None
     tool_call_id: str
     description: str
@@ -177,7 +179,7 @@ def task_card(task: ReviewTask) -> Task:
         **_row_fields(task),
         args=task.arguments,
         response_schema=task.schema,
-        decisions=_allowed(task),
+        allowed_decisions=_allowed(task),
         args_schema=decode(task.args_schema),
         tool_call_id=task.tool_call_id,
         description=task.description,

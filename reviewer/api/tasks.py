@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from reviewer import claims, decisions, queries
 from reviewer.api.bearer import ApiRequest
-from reviewer.api.bodies import NewDecision, Text
+from reviewer.api.bodies import Blank, NewDecision, Text
 from reviewer.api.idempotency import idempotent
 from reviewer.api.problems import Problem
 from reviewer.api.shapes import DecisionMade, Page, Task, TaskRow, decision_made, task_card, task_row
@@ -27,9 +27,9 @@ REFUSALS = {401: Problem, 403: Problem, 404: Problem, 409: Problem, 422: Problem
 class TaskFilter(BaseModel):
     """Which tasks to list."""
 
-    status: Annotated[TaskStatus | None, Field(description="Only tasks in this status.")] = None
+    status: Annotated[TaskStatus | None, Blank, Field(description="Only tasks in this status.")] = None
     queue: Annotated[Text, Field(max_length=60, description="Slug of a queue.")] = ""
-    run: Annotated[UUID | None, Field(description="Only tasks of this run.")] = None
+    run: Annotated[UUID | None, Blank, Field(description="Only tasks of this run.")] = None
     limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 50
     offset: Annotated[int, Field(ge=0, le=1_000_000, description="After so many.")] = 0
 

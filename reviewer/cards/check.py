@@ -38,6 +38,7 @@ def problems(document: Document, schema: Json, value: Json) -> Iterator[Problem]
     validator = _validator(document, schema)
     if validator is None:
         return
+    value = _legible(value)
     places = _places(validator, value) if _has_empty_key(value) else []
     for problem in validator.iter_errors(value):
         yield Problem(_steps(problem, places), problem.kind)

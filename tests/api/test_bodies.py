@@ -174,3 +174,18 @@ def test_an_address_that_is_none_answers_in_json(cast: Cast, api_client: Program
     response = api_client(cast.admin).get(address)
     assert response.status_code == 404
     assert json_of(response)["error"] == "not_found"
+
+
+def test_a_method_that_an_address_does_not_know_is_refused_in_json(cast: Cast, api_client: Programs) -> None:
+    response = api_client(cast.admin).post("audit")
+    assert (response.status_code, json_of(response)["error"]) == (405, "not_a_method")
+    assert response["Allow"] == "GET"
+
+
+@pytest.mark.parametrize(
+    "address", ["tasks?status=&queue=&run=", "audit?run=&task=&since=&until=&before=&person="]
+)
+def test_an_empty_filter_does_not_filter(
+    cast: Cast, api_client: Programs, task: ReviewTask, address: str
+) -> None:
+    assert json_of(api_client(cast.admin).get(address))["items"]

@@ -33,7 +33,7 @@ def test_the_card_says_what_will_happen_and_what_may_be_answered(
     card = json_of(api_client(cast.reviewer).get(f"tasks/{task.pk}"))
     assert card["tool"] == "issue_refund"
     assert card["args"] == {"order_id": "A-1001", "amount": "18.40"}
-    assert card["decisions"] == ["approve", "edit", "reject"]
+    assert card["allowed_decisions"] == ["approve", "edit", "reject"]
     assert card["digest"] == task.digest
     assert card["title"] == "Refund 18.40 for order A-1001"
     assert card["queue"] == "payments"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
 from django.db.models import F
 
+from reviewer.api import idempotency
 from reviewer.models import AuditEvent, Decision, IdempotentReply, ReviewTask
 from tests.cast import Cast
 from tests.deciding.making import APPROVE, REJECT, open_refund
 from tests.doors import ApiClient, json_of
+from tests.servers import servers
 
 Programs = Callable[..., ApiClient]
 
@@ -146,3 +150,34 @@ def test_of_many_requests_at_once_without_a_key_one_wins_and_the_others_hear_who
     assert sorted(status for status, _ in answers) == [200, 409, 409]
     winner = Decision.objects.get().person_name
     assert {who for status, who in answers if status == 409} == {winner}
+
+
+def test_a_request_whose_twin_takes_too_long_is_told_to_come_again(
+    committed_db: None, cast: Cast, api_client: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "PATIENCE", "200ms")
+    task = open_refund(by=cast.developer)
+    program = api_client(cast.reviewer)
+
+    def ask() -> Any:
+        try:
+            return program.post(address(task), body(task), key="slow")
+        finally:
+            connection.close()
+
+    with psycopg.connect(servers().app_url) as somebody, ThreadPoolExecutor(1) as pool:
+        somebody.execute("SELECT FROM agents_runtime_run FOR UPDATE")
+        first = pool.submit(ask)
+        while not _is_somebody_waiting():
+            time.sleep(0.02)
+        second = ask()
+        somebody.rollback()
+        assert (second.status_code, json_of(second)["error"]) == (409, "in_progress")
+        assert first.result().status_code == 200
+    assert ask()["Idempotent-Replayed"] == "true"
+
+
+def _is_somebody_waiting() -> bool:
+    with psycopg.connect(servers().superuser_url) as link:
+        row = link.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
+    return row is not None and row[0] > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import urllib.request
 from collections.abc import Callable
+from uuid import UUID
 
 import pytest
 from playwright.sync_api import Page
@@ -56,7 +57,7 @@ def _example(agent: str) -> object:
     return decode(AgentSpec.objects.get(name=agent).example_input)
 
 
-def _wait_for(run_id: object, status: RunStatus) -> None:
+def _wait_for(run_id: UUID, status: RunStatus) -> None:
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         if Run.objects.get(pk=run_id).status == status:

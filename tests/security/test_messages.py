@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from kombu import Connection
 
+from reviewer.config.celery import app
 from tests.processes import Worker
 
 POISON_IS_SEEN_WITHIN_S = 15.0
@@ -35,7 +35,7 @@ def test_only_json_is_accepted() -> None:
 def test_a_pickled_message_is_refused_unread(worker: Worker, tmp_path: Path) -> None:
     folder = tmp_path / "poisoned"
     offset = len(worker.said())
-    with Connection(settings.CELERY_BROKER_URL) as link, link.channel() as channel:
+    with app.connection_for_write() as link, link.channel() as channel:
         producer = link.Producer(channel)
         producer.publish(
             pickle.dumps(Poison(folder)),
