@@ -128,10 +128,14 @@ def _may(reader: User, found: Run, story: Story) -> dict[str, bool]:
         return {}
     return {
         "cancel": found.is_live or found.status == RunStatus.FAILED,
-        "retry": found.status == RunStatus.FAILED or bool(story.failed),
+        "retry": found.status == RunStatus.FAILED or _waits_with_a_failure(found, story),
         "settle": found.status == RunStatus.IN_DOUBT,
         "input": found.status == RunStatus.FINISHED,
     }
+
+
+def _waits_with_a_failure(found: Run, story: Story) -> bool:
+    return found.status == RunStatus.WAITING and (bool(story.failed) or found.error != "")
 
 
 def _input_page(
