@@ -9,7 +9,7 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.tools import tool
 
 from tests.agents import effects
-from tests.agents.playbook import Playbook
+from tests.agents.playbook import Playbook, Talker
 from tests.agents.tools import GATED, apay, drop, haggle, look, pay
 
 TOOLS = [pay, drop, look, haggle]
@@ -71,3 +71,8 @@ def boss() -> Any:
 def unguarded() -> Any:
     """Its file says that a tool is gated; its code asks nobody."""
     return create_agent(Playbook(), [pay])
+
+
+def talker() -> Any:
+    """Speak word by word."""
+    return create_agent(Talker(), [look])

@@ -7,12 +7,14 @@ When the turns are over it says ``done: `` and what the tools answered.
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 
 class Playbook(BaseChatModel):
@@ -34,6 +36,24 @@ class Playbook(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         return ChatResult(generations=[ChatGeneration(message=next_message(messages))])
+
+
+class Talker(Playbook):
+    """Speaks word by word, a few milliseconds apart."""
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        for word in str(next_message(messages).content).split(" "):
+            time.sleep(0.004)
+            chunk = ChatGenerationChunk(message=AIMessageChunk(word + " "))
+            if run_manager:
+                run_manager.on_llm_new_token(word, chunk=chunk)
+            yield chunk
 
 
 def next_message(messages: list[BaseMessage]) -> AIMessage:

@@ -53,7 +53,7 @@ def haggle(to: str, amount: int) -> str:
 @tool
 async def apay(to: str, amount: int) -> str:
     """Pay somebody, on an event loop."""
-    while effects.is_set("wait_apay"):  # noqa: ASYNC110  the test may be another process
+    while effects.is_set("wait_apay_on_loop"):  # noqa: ASYNC110  the test may be another process
         await asyncio.sleep(0.02)
     _trouble("apay")
     effects.happened("apay", to=to, amount=amount)

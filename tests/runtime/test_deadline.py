@@ -1,0 +1,58 @@
+"""A step that takes too long is ended, says so, and can do nothing more."""
+
+from __future__ import annotations
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from agents_runtime import runs
+from tests.agents import effects
+from tests.runtime.crashing import wait_until
+from tests.runtime.driving import APPROVE, advance, answer, attempts, call, fresh, last_words, pending, script, start
+
+pytestmark = pytest.mark.usefixtures("runtime")
+
+
+@pytest.fixture(autouse=True)
+def short_deadline(settings: Settings) -> None:
+    settings.COUNTERSIGN_STEP_DEADLINE = 1
+
+
+def test_a_hung_step_fails_and_its_late_end_changes_nothing(settings: Settings) -> None:
+    effects.flag("wait_look").touch()
+    run = start("t-per-call", script([call("look", what="x")]))
+    assert run.status == "failed"
+    assert run.error == "This step took longer than 1 seconds and was ended."
+    effects.flag("wait_look").unlink()
+    wait_until(lambda: effects.count("look") == 1)
+    assert fresh(run).status == "failed"
+    settings.COUNTERSIGN_STEP_DEADLINE = 60
+    runs.retry(run.pk)
+    run = advance(run)
+    assert run.status == "finished", run.error
+    assert last_words(run) == "done: saw x"
+
+
+def test_a_gated_tool_that_hangs_is_in_doubt() -> None:
+    run = start("t-per-call", script([call("pay", to="a", amount=1)]))
+    effects.flag("wait_pay").touch()
+    run = answer(pending(run), APPROVE)
+    assert run.status == "in_doubt"
+    effects.flag("wait_pay").unlink()
+    wait_until(lambda: effects.count("pay") == 1)
+    assert fresh(run).status == "in_doubt"
+    (attempt,) = attempts(run)
+    assert attempt.status == "started"
+    runs.settle(run.pk, outcome="happened", result="paid after all")
+    run = advance(run)
+    assert last_words(run) == "done: paid after all"
+    assert effects.count("pay") == 1
+
+
+def test_a_hung_async_step_is_ended_for_good() -> None:
+    run = start("t-async", script([call("apay", to="a", amount=1)]))
+    effects.flag("wait_apay_on_loop").touch()
+    run = answer(pending(run), APPROVE)
+    assert run.status == "in_doubt"
+    effects.flag("wait_apay_on_loop").unlink()
+    assert effects.count("apay") == 0
