@@ -160,9 +160,9 @@ class _Compiler:
             return self.raw(schema, value, place, reason=reason, can_draw=reason == "misfit")
 
     def _drawn(self, kind: str, shape: Shape, value: Json, place: _Place, schema: Json) -> Node:
+        if kind == "fixed":  # the only value there can be is not something the agent left out
+            place = replace(place, left_out=False)
         states = place.states(nullable=shape.nullable)
-        if kind == "fixed" and place.required:
-            states = [State.VALUE]  # the only value there can be is not something to leave out
         common = self._common(shape.schema, value, place, states, schema)
         if value is None and not shape.nullable and kind not in {"fixed", "choice", "union"}:
             raise _Misfit

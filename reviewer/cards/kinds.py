@@ -52,8 +52,9 @@ def multi_options(document: Document, schema: dict[str, Json], value: Json) -> l
     except Undrawable:
         return []
     options = shape.schema.get("enum")
-    is_plain = isinstance(options, list) and not shape.options and not shape.nullable
-    if not is_plain or not 0 < len(options) <= MOST_MULTI:
+    if not isinstance(options, list) or shape.options or shape.nullable:
+        return []
+    if not 0 < len(options) <= MOST_MULTI:
         return []
     given = value if isinstance(value, list) else []
     return options if _are_picked(options, given) else []

@@ -124,7 +124,7 @@ def objects(draw: st.DrawFn, inner: st.SearchStrategy[Kind]) -> Kind:
 def tagged_unions(draw: st.DrawFn, inner: st.SearchStrategy[Kind]) -> Kind:
     tags = draw(st.lists(st.text("abcxyz", min_size=1, max_size=4), min_size=2, max_size=3, unique=True))
     kinds = [draw(inner) for _ in tags]
-    options = [
+    options: list[dict[str, Any]] = [
         {
             "type": "object",
             "properties": {"kind": {"const": tag}, "value": kind.schema},
@@ -132,11 +132,11 @@ def tagged_unions(draw: st.DrawFn, inner: st.SearchStrategy[Kind]) -> Kind:
         }
         for tag, kind in zip(tags, kinds, strict=True)
     ]
-    values = [
+    values: list[st.SearchStrategy[Any]] = [
         st.fixed_dictionaries({"kind": st.just(tag), "value": kind.values})
         for tag, kind in zip(tags, kinds, strict=True)
     ]
-    schema = {draw(st.sampled_from(["anyOf", "oneOf"])): options}
+    schema: dict[str, Any] = {draw(st.sampled_from(["anyOf", "oneOf"])): options}
     if draw(st.booleans()):
         schema["discriminator"] = {"propertyName": "kind"}
     return Kind(schema, st.one_of(values))

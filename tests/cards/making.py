@@ -24,7 +24,7 @@ def schema_of(sample: dict[str, Any]) -> Any:
 
 def card_of(sample: dict[str, Any], **changes: Any) -> cards.Card:
     """Return the card that a stored interrupt becomes."""
-    value = sample.get("interrupt_value", sample.get("value"))
+    value: Any = sample.get("interrupt_value", sample.get("value"))
     is_call = isinstance(value, dict) and value.get("type") == "tool_approval"
     return cards.build(
         cards.CardRequest(

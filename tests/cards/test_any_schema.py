@@ -13,6 +13,7 @@ from reviewer.cards import render
 from reviewer.cards.compile import compile_form
 from reviewer.cards.diff import diff
 from reviewer.cards.read import read
+from reviewer.cards.tree import Fixed, walk
 from reviewer.cards.values import same
 from tests.cards.browser import Page
 from tests.cards.grammar import JSON, KINDS, NONSENSE, Kind, schema_and_value
@@ -66,6 +67,20 @@ def test_going_to_json_and_back_changes_nothing(pair: tuple[Any, Any]) -> None:
     reviewer.press(raw)
     reviewer.press(raw.replace("raw:", "form:"))
     assert same(reviewer.send().answer, pair[1])
+
+
+@given(schema_and_value(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_an_error_at_any_field_is_linked_from_the_summary(pair: tuple[Any, Any], data: st.DataObject) -> None:
+    reviewer = Reviewer.before(*pair)
+    nodes = [node for node in walk(reviewer.form.tree.root) if node.path and not isinstance(node, Fixed)]
+    chosen = data.draw(st.lists(st.sampled_from(nodes), max_size=3)) if nodes else []
+    errors = [cards.FieldError("", "agent", {"message": "told"}, node.path) for node in chosen]
+    page = Page(str(render.render_form(reviewer.form, errors)))
+    links = [attrs["href"] or "" for tag, attrs in page.tags if tag == "a"]
+    assert len(links) == len(errors)
+    assert {link.removeprefix("#") for link in links} <= set(page.ids)
+    assert len(set(page.ids)) == len(page.ids)
 
 
 @given(KINDS, st.data())

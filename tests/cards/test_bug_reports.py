@@ -410,7 +410,8 @@ def test_47_recursion_is_drawn_as_far_as_it_goes() -> None:
     ],
 )
 def test_47_a_schema_that_points_at_itself_never_hangs(schema: Any) -> None:
-    for value in (None, "x", {"a": {"a": {}}}, [[[]]]):
+    values: tuple[Any, ...] = (None, "x", {"a": {"a": {}}}, [[[]]])
+    for value in values:
         assert untouched_or_refused(schema, value) == value
 
 

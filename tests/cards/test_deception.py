@@ -180,7 +180,7 @@ def test_text_that_looks_like_html_stays_text(text: str) -> None:
             page.tags, ("onerror", "onload", "onfocus", "href", "src", "hx-get")
         ):
             assert tag not in {"script", "img"}
-            assert name not in attrs or attrs[name].startswith(("#", "/static/")), (tag, attrs)
+            assert name not in attrs or (attrs[name] or "").startswith(("#", "/static/")), (tag, attrs)
 
 
 def test_a_title_comes_from_the_author_not_from_the_model() -> None:

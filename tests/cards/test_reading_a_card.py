@@ -37,8 +37,8 @@ def test_each_argument_is_a_row_with_value_and_type() -> None:
 
 
 def test_what_the_agent_left_out_is_shown_as_not_sent() -> None:
-    text = {"type": "string"}
-    schema = {"type": "object", "properties": {"a": text, "cost_center": text}, "required": ["a"]}
+    string = {"type": "string"}
+    schema = {"type": "object", "properties": {"a": string, "cost_center": string}, "required": ["a"]}
     text = text_of(str(render.render_arguments(tool_card(schema, {"a": ""}))))
     assert 'a Empty text "" string' in text
     assert "cost_center Not sent string, optional" in text

@@ -1,0 +1,162 @@
+"""How a node looks, decided without drawing it: one line or a block, segments or a list, what gets the
+focus.
+
+Does not live here: HTML of whole fields (``paint``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+
+from reviewer.cards import unicode, words
+from reviewer.cards.card import Form
+from reviewer.cards.names import EXTRA_STEP
+from reviewer.cards.tree import Branch, Choice, Entry, Fixed, Group, Mapping, Node, Raw, State, Union, walk
+from reviewer.cards.values import MISSING, Json, json_text
+from reviewer.cards.visible import visible
+
+_PROSE: Final = frozenset(
+    {
+        "answer",
+        "body",
+        "code",
+        "comment",
+        "content",
+        "description",
+        "details",
+        "html",
+        "markdown",
+        "message",
+        "note",
+        "notes",
+        "prompt",
+        "query",
+        "question",
+        "reason",
+        "script",
+        "sql",
+        "statement",
+        "summary",
+        "text",
+    }
+)
+_LONG_LINE: Final = 70
+_DATE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})?")
+_MOST_SEGMENTS: Final = 4
+_LONGEST_SEGMENTS: Final = 48
+LONGEST_WAS: Final = 120
+
+
+def name_of(node: Node) -> str:
+    """Return what a field is called in plain text, hidden characters written out."""
+    if node.path.endswith("/" + EXTRA_STEP):
+        return gettext("Other keys")
+    return unicode.visible(node.label).strip() or (
+        gettext("(no name)") if node.path else gettext("Your answer")
+    )
+
+
+def focus_of(form: Form) -> str | None:
+    """Return the path of the control that gets the focus: the first one in the place an operation was
+    about."""
+    if form.focus is None:
+        return None
+    node = next((node for node in walk(form.tree.root) if node.path == form.focus), None)
+    if node is not None and form.focus.rpartition("/")[2].startswith("n") and is_map_item(form, node):
+        return f"{node.path}#key"
+    while (
+        node is not None and node.state is State.VALUE and isinstance(node, Group | Union) and node.children
+    ):
+        node = next((child for child in node.children if not isinstance(child, Fixed)), node.children[0])
+    return None if node is None else node.path
+
+
+def is_map_item(form: Form, node: Node) -> bool:
+    above = node.path.rpartition("/")[0]
+    return any(isinstance(parent, Mapping) and parent.path == above for parent in walk(form.tree.root))
+
+
+def is_branch(node: Node) -> bool:
+    return re.search(r"/~\d+$", node.path) is not None
+
+
+def is_labelable(node: Node) -> bool:
+    if isinstance(node, Choice):
+        return not fits_segments([option_text(option, node) for option in node.options]) or is_foreign(node)
+    return isinstance(node, Entry | Raw)
+
+
+def is_one_line(node: Node) -> bool:
+    if node.states != (State.VALUE,):
+        return False
+    if isinstance(node, Entry):
+        return input_kind(node, node.text or "") != "block"
+    return isinstance(node, Choice | Fixed)
+
+
+def input_kind(node: Entry, text: str) -> str:
+    """Return "block" for a text area, "date" for a date picker, else "text"."""
+    if node.kind != "string":
+        return "text"
+    if node.schema.get("format") == "date" and _DATE.fullmatch(text):
+        return "date"
+    longest = node.schema.get("maxLength")
+    roomy = isinstance(longest, int) and longest > 200
+    prose = isinstance(node.key, str) and node.key.lower() in _PROSE and "format" not in node.schema
+    return "block" if "\n" in text or len(text) > _LONG_LINE or roomy or prose else "text"
+
+
+def fits_segments(labels: Sequence[str]) -> bool:
+    return len(labels) <= _MOST_SEGMENTS and sum(map(len, labels)) <= _LONGEST_SEGMENTS
+
+
+def is_foreign(node: Choice) -> bool:
+    """Say whether the agent's value is none of the options."""
+    return node.given and all(
+        node.original != option or type(node.original) is not type(option) for option in node.options
+    )
+
+
+def option_text(option: Json, node: Choice | None) -> str:
+    if isinstance(option, bool) and node is not None and node.is_boolean:
+        return gettext("Yes") if option else gettext("No")
+    return (
+        unicode.visible(option)
+        if isinstance(option, str) and option.strip()
+        else json_text(option, indent=None)
+    )
+
+
+def branch_labels(branches: Sequence[Branch]) -> list[str]:
+    labels = [
+        unicode.visible(branch.label) or str(words.KINDS.get(branch.kind, words.KINDS[""]))
+        for branch in branches
+    ]
+    return [
+        f"{label} {labels[: at + 1].count(label)}" if labels.count(label) > 1 else label
+        for at, label in enumerate(labels)
+    ]
+
+
+def was(node: Node) -> SafeString:
+    if node.original is MISSING:
+        return visible(gettext("not sent"))
+    value = node.original
+    text = value if isinstance(value, str) and value else json_text(value, indent=None)
+    return visible(text if len(text) <= LONGEST_WAS else text[:LONGEST_WAS] + "…")
+
+
+def hidden(text: str) -> dict[str, Any] | None:
+    """Return the text with its hidden characters shown, where it has any: a text field cannot show them."""
+    count = sum(1 for run in unicode.runs(text) if run.glyph)
+    return {"count": count, "text": visible(text)} if count else None
+
+
+def joined(parts: Iterator[SafeString] | Sequence[SafeString | str]) -> SafeString:
+    return format_html_join("", "{}", ((part,) for part in parts))
