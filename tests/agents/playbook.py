@@ -50,7 +50,7 @@ class Talker(Playbook):
     ) -> Iterator[ChatGenerationChunk]:
         for word in str(next_message(messages).content).split(" "):
             time.sleep(0.004)
-            chunk = ChatGenerationChunk(message=AIMessageChunk(word + " "))
+            chunk = ChatGenerationChunk(message=AIMessageChunk(content=word + " "))
             if run_manager:
                 run_manager.on_llm_new_token(word, chunk=chunk)
             yield chunk

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from agents_runtime import runs
+from agents_runtime.canonical import Json
 from agents_runtime.errors import InvalidInput, WrongState
 from agents_runtime.models import Pause, Run
 from tests.agents import effects
@@ -32,7 +33,7 @@ STORING = ("agents_runtime.checkpointer:FencedSaver:put_writes", "ToolMessage")
 PUTTING = ("agents_runtime.checkpointer:FencedSaver:put", "'channel_values'")
 
 
-def doubtful(agent: str = "t-per-call", *calls: object, tool: str = "pay", flag: str = "exit_pay") -> Run:
+def doubtful(agent: str = "t-per-call", *calls: Json, tool: str = "pay", flag: str = "exit_pay") -> Run:
     """Return a run in doubt about one call of ``tool``."""
     effects.flag(flag).touch()
     run = start(agent, script(list(calls or [PAY])))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
 
-from agents_runtime import runs
+from agents_runtime import registry, runs
 from agents_runtime.canonical import decode
+from agents_runtime.checkpointer import Fence, sync_saver
 from agents_runtime.errors import WrongState
-from agents_runtime.models import Pause, Run
+from agents_runtime.models import Run
 from tests.agents import effects
 from tests.runtime.driving import (
     APPROVE,
@@ -228,19 +231,12 @@ def test_pauses_that_the_agent_left_behind_are_superseded() -> None:
 
 def forget_thread(run: Run) -> None:
     """Delete the thread's checkpoints, behind the product's back."""
-    from agents_runtime.checkpointer import Fence, sync_saver
-
     sync_saver(Fence(run.pk, run.epoch), []).delete_thread(run.thread_id)
 
 
 def leave_behind(run: Run) -> None:
     """Move the thread on without the answer, behind the product's back."""
-    from langchain_core.messages import AIMessage
-
-    from agents_runtime import registry
-    from agents_runtime.checkpointer import Fence, sync_saver
-
     graph = registry.load_graph(run.agent).copy({"checkpointer": sync_saver(Fence(run.pk, run.epoch), [])})
-    config = {"configurable": {"thread_id": run.thread_id}}
+    config: RunnableConfig = {"configurable": {"thread_id": run.thread_id}}
     graph.update_state(config, {"messages": [AIMessage("never mind")]}, as_node="model")
     graph.invoke(None, config)

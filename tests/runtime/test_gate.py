@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.db import transaction
+from langchain_core.runnables import RunnableConfig
 
 from agents_runtime import ledger, registry
 from agents_runtime.checkpointer import Fence, sync_saver
@@ -11,13 +11,13 @@ from agents_runtime.errors import StaleEpoch
 from agents_runtime.gate import interrupt_ids
 from agents_runtime.models import Pause, Run
 from agents_runtime.settling import settle
+from agents_runtime.states import ExecutionStatus
 from agents_runtime.steps import begin
 from agents_runtime.thread_state import GateStop, ThreadState
 from tests.agents import effects
 from tests.runtime.driving import (
     APPROVE,
     REJECT,
-    advance,
     answer,
     attempts,
     call,
@@ -110,7 +110,7 @@ def test_a_worker_with_an_old_epoch_starts_no_tool_and_settles_nothing() -> None
     assert isinstance(started, ledger.Started)
     Run.objects.filter(pk=run.pk).update(epoch=run.epoch + 1)
     with pytest.raises(StaleEpoch):
-        ledger.close_call(started.execution_id, epoch=run.epoch, status=succeeded())
+        ledger.close_call(started.execution_id, epoch=run.epoch, status=ExecutionStatus.SUCCEEDED)
 
 
 def test_a_worker_with_an_old_epoch_writes_no_checkpoint() -> None:
@@ -152,7 +152,7 @@ def forge_answer(run: Run, tool: str, forged: object) -> None:
     """Write an answer straight into the thread's checkpoint, behind the product's back."""
     graph = registry.load_graph(run.agent)
     saver = sync_saver(Fence(run.pk, fresh(run).epoch), [])
-    config = {"configurable": {"thread_id": run.thread_id}}
+    config: RunnableConfig = {"configurable": {"thread_id": run.thread_id}}
     state = graph.copy({"checkpointer": saver}).get_state(config)
     (task,) = (task for task in state.tasks for one in task.interrupts if one.value["name"] == tool)
     saver.put_writes(state.config, [("__resume__", [forged])], task.id)
@@ -173,9 +173,3 @@ def a_call(run: Run, *, epoch: int) -> ledger.Call:
         arguments=told["arguments"],
         interrupt_ids=interrupt_ids(namespace),
     )
-
-
-def succeeded():
-    from agents_runtime.states import ExecutionStatus
-
-    return ExecutionStatus.SUCCEEDED
