@@ -7,7 +7,7 @@ show a bearer token; cookies open nothing, so there is no CSRF to guard against.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponseNotAllowed
@@ -53,7 +53,7 @@ class Doors(NinjaAPI):
         """Return the URL patterns for Django."""
         patterns, app, namespace = super().urls
         for pattern in patterns:
-            pattern.callback = _outside(pattern.callback)
+            pattern.callback = _outside(cast(View, pattern.callback))
         return patterns, app, namespace
 
 
