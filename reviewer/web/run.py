@@ -9,6 +9,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -23,7 +24,7 @@ from reviewer.accounts import permissions
 from reviewer.accounts.models import User
 from reviewer.timeline import Story, tell
 from reviewer.web.inputforms import input_form, misfits, read_input
-from reviewer.web.requests import person
+from reviewer.web.requests import person, safe_next
 
 STATE_PARTS = ("values", "next", "interrupts")
 OUTCOMES = ("happened", "run_again", "stop")
@@ -50,7 +51,7 @@ def cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Stop the run."""
     steering.cancel(run_id, by=person(request))
     messages.info(request, _("The run is cancelled. Its open cards were withdrawn."))
-    return redirect("run", run_id)
+    return _go_on(request, run_id)
 
 
 @require_POST
@@ -58,7 +59,7 @@ def retry(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Permit one more attempt."""
     steering.retry(run_id, by=person(request))
     messages.info(request, _("One more attempt is on its way."))
-    return redirect("run", run_id)
+    return _go_on(request, run_id)
 
 
 @require_POST
@@ -77,7 +78,7 @@ def settle(request: HttpRequest, run_id: UUID) -> HttpResponse:
         execution_id=_whole_number(request.POST.get("execution", "")),
     )
     messages.info(request, _("It is recorded what you said. The run goes by that."))
-    return redirect("run", run_id)
+    return _go_on(request, run_id)
 
 
 @require_http_methods(["GET", "POST"])
@@ -120,6 +121,11 @@ def run_context(reader: User, found: Run) -> dict[str, Any]:
         "may": _may(reader, found, story),
         "steer_key": f"{found.status}-{len(story.doubts)}-{len(story.failed)}",
     }
+
+
+def _go_on(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Go back to the card that the button stood on, or to the run."""
+    return redirect(safe_next(request, reverse("run", args=[run_id])))
 
 
 def _may(reader: User, found: Run, story: Story) -> dict[str, bool]:
