@@ -96,10 +96,10 @@ if (pane) {
     drafted = ctx.request.method === "POST" && Boolean(pane.querySelector("form[data-draft]:not([data-auto])"));
     if (quiet.has(ctx)) return;
     const form = pane.querySelector("form[data-draft]");
-    const field = form?.querySelector("[autofocus], input:not([type=hidden]), textarea, select");
-    const wanted = ["[data-focus]", "[data-first]"].map((hook) => pane.querySelector(hook)).find(Boolean);
+    const field = form?.querySelector("input:not([type=hidden]), textarea, select");
+    const wanted = ["[data-focus]", "[autofocus]", "[data-first]"].map((hook) => pane.querySelector(hook)).find(Boolean);
     const first = wanted ?? field ?? pane.querySelector("[data-card-title]");
     first?.focus({ preventScroll: true });
-    (pane.querySelector("[data-focus]") ? first : form)?.scrollIntoView({ block: "nearest" });
+    (first?.matches("[data-focus], [autofocus]") ? first : form)?.scrollIntoView({ block: "nearest" });
   });
 }
