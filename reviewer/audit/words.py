@@ -89,11 +89,31 @@ VERDICT_WORDS: dict[str, EventWord] = {
 }
 
 
+OTHER_OUTCOMES: dict[str, str | Promise] = {
+    "expired": _("Expired"),
+    "superseded": _("Superseded"),
+    "withdrawn": _("Withdrawn"),
+    "delivered": _("Delivered"),
+    "refused": _("Refused"),
+    "failed": _("Failed"),
+    "in_doubt": _("In doubt"),
+    "finished": _("Finished"),
+    "cancelled": _("Cancelled"),
+}
+
+
 def word_of(event: AuditEvent) -> EventWord:
     """Return what to call an event; a type that nobody named yet keeps its own name."""
     if event.type == DECISIONS and event.outcome in VERDICT_WORDS:
         return VERDICT_WORDS[event.outcome]
     return EVENT_WORDS.get(event.type) or EventWord(event.type.replace(".", " ").replace("_", " "))
+
+
+def outcome_choices() -> Iterator[tuple[str, str | Promise]]:
+    """Yield every outcome with its label, the verdicts first, for a filter."""
+    for verdict, word in VERDICT_WORDS.items():
+        yield verdict, _("Answered a question") if verdict == "answer" else word.label
+    yield from OTHER_OUTCOMES.items()
 
 
 def type_choices() -> Iterator[tuple[str, str | Promise]]:

@@ -13,6 +13,9 @@ from agents_runtime.models import Run, ToolExecution
 from reviewer.accounts.models import User
 from reviewer.models import AuditEvent, Decision, ReviewTask
 
+LONG = 600
+SHOWN_OF_LONG = 400
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -34,6 +37,11 @@ class Entry:
     took: dt.timedelta | None = None
     is_now: bool = False
     message: str = ""  # id of the message that is told here in full
+
+    @property
+    def beginning(self) -> str:
+        """What of a long ``said`` is shown before it is opened; nothing where it is short."""
+        return self.said[:SHOWN_OF_LONG] + "…" if len(self.said) > LONG else ""
 
 
 @dataclass(frozen=True)

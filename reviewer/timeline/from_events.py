@@ -160,7 +160,7 @@ def _facts_of(task: ReviewTask) -> str:
     where = {"queue": task.queue.name, "policy": task.policy_label}
     holder = task.claimed_by
     if task.is_open and holder and task.claimed_until and task.claimed_until > timezone.now():
-        return _("%(queue)s, policy %(policy)s. Claimed by %(name)s.") % {
+        return _("%(queue)s, policy %(policy)s. Claimed by %(name)s") % {
             **where,
             "name": holder.display_name,
         }

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from agents_runtime.canonical import Json, decode
 from agents_runtime.models import Run, RunStep, ToolExecution
-from agents_runtime.states import ExecutionStatus, RunStatus
+from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
 from reviewer.models import ReviewTask, Verdict
 from reviewer.timeline.entries import Entry, Source
 
@@ -82,7 +82,9 @@ def still_to_come(run: Run, tasks: Sequence[ReviewTask]) -> Sequence[Entry]:
         return []
     count = sum(task.is_open for task in tasks)
     if not count:
-        return [_now("hourglass", _("Waits for people"), tone="warn")]
+        has_failed = run.error or any(task.pause.status == PauseStatus.FAILED for task in tasks)
+        title = _("Waits for a retry, or to be cancelled") if has_failed else _("Waits for people")
+        return [_now("hourglass", title, tone="warn")]
     title = ngettext("Waits for %(count)s decision", "Waits for %(count)s decisions", count) % {
         "count": count
     }

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET
 from agents_runtime.canonical import Json, decode
 from reviewer import cards, queries
 from reviewer.accounts.models import User
-from reviewer.audit.words import DECISIONS, VERDICT_WORDS, fact_words, type_choices
+from reviewer.audit.words import DECISIONS, VERDICT_WORDS, fact_words, outcome_choices, type_choices
 from reviewer.cards import render as draw
 from reviewer.models import AuditEvent, Decision, Queue, ReviewTask
 from reviewer.queries import AuditFilter
@@ -54,7 +54,7 @@ def trail(request: HttpRequest) -> HttpResponse:
         "agents": queries.agents(reader),
         "queues": queries.visible_queues(reader),
         "queue_names": dict(Queue.objects.values_list("pk", "name")),
-        "outcomes": [(verdict, word.label) for verdict, word in VERDICT_WORDS.items() if verdict != "answer"],
+        "outcomes": list(outcome_choices()),
     }
     return render(request, "audit/trail.html", context)
 
@@ -82,14 +82,16 @@ def event(request: HttpRequest, event_id: int) -> HttpResponse:
 
 def filter_of(typed: Mapping[str, str]) -> AuditFilter:
     """Read a filter from an address; whatever does not make sense in it filters nothing."""
-    type_ = typed.get("type", DECISIONS)
+    type_, outcome = typed.get("type", DECISIONS), typed.get("outcome", "")
+    if type_ == DECISIONS and outcome and outcome not in VERDICT_WORDS:
+        type_ = ALL_TYPES  # no decision ends like that, so it is asked of everything
     until = _day(typed.get("until", ""))
     return AuditFilter(
         person=_number(typed.get("person", "")),
         agent=typed.get("agent", ""),
         tool=typed.get("tool", "").strip(),
         queue=_number(typed.get("queue", "")),
-        outcome=typed.get("outcome", ""),
+        outcome=outcome,
         type="" if type_ == ALL_TYPES else type_,
         since=_day(typed.get("since", "")),
         until=until + dt.timedelta(days=1) if until else None,

@@ -1,6 +1,6 @@
 // A run's page while the run works: text as it is written, and folds of the state that stay as the reader left them.
 // Takes: {"tokens": [[message id, text], …]} from the run's socket. Hooks: #run-output [data-output], [data-message],
-// #run-status[data-status], [data-tree] details[data-path].
+// #run-status[data-status], details[data-path].
 
 const panel = document.getElementById("run-output");
 const output = panel.querySelector("[data-output]");
@@ -65,7 +65,7 @@ document.addEventListener("htmx:ws:after:message:incoming", async (event) => {
 });
 
 function folds() {
-  return document.querySelectorAll("[data-tree] details[data-path]");
+  return document.querySelectorAll("details[data-path]");
 }
 
 document.addEventListener("htmx:before:swap", () => {

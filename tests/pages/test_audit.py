@@ -73,6 +73,11 @@ def test_a_filter_that_makes_no_sense_filters_nothing_and_breaks_nothing(typed: 
     filter_of(typed)
 
 
+def test_an_outcome_that_no_decision_has_is_looked_for_in_every_event(cast: Cast) -> None:
+    assert filter_of({"outcome": "failed"}).type == ""
+    assert filter_of({"outcome": "reject"}).type == "decision.made"
+
+
 def test_paging_by_key_shows_every_event_once_even_while_new_ones_arrive(
     cast: Cast, client_of: ClientOf
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 import pytest
@@ -76,7 +77,7 @@ def test_text_appears_as_it_is_written_and_moves_into_the_timeline_when_it_is_wh
     output = page.locator("#run-output")
     expect(output).to_be_hidden()
     for text in ("I will ", "<b>look", "</b> first."):
-        elsewhere(lambda text=text: live.run_produced(run.pk, [("m1", text)]))
+        elsewhere(partial(live.run_produced, run.pk, [("m1", text)]))
     expect(output).to_contain_text("I will <b>look</b> first.")
 
     RunStep.objects.create(run=run, key="message:m1", kind=RunStep.Kind.MODEL, text="I will look first.")
