@@ -101,7 +101,9 @@ def agent(mode: Any = "per_call", when: Any = None) -> Any:
     if when:
         allowed["when"] = when
     gate = HumanInTheLoopMiddleware(interrupt_on={"first": allowed, "second": allowed}, interrupt_mode=mode)
-    return create_agent(Playbook(), [first, second], middleware=[gate]).copy({"checkpointer": InMemorySaver()})
+    return create_agent(Playbook(), [first, second], middleware=[gate]).copy(
+        {"checkpointer": InMemorySaver()}
+    )
 
 
 def config(*callbacks: Any, strict: bool = True) -> RunnableConfig:
@@ -120,7 +122,7 @@ def ids(graph: Any) -> dict[str, str]:
 
 def answers(graph: Any) -> list[str]:
     messages = graph.get_state(config()).values["messages"]
-    return [message.content for message in messages if isinstance(message, ToolMessage)]
+    return [str(message.content) for message in messages if isinstance(message, ToolMessage)]
 
 
 @pytest.mark.parametrize("name", sorted(MINIMUM))
@@ -165,7 +167,9 @@ def test_strict_resume_refuses_what_is_not_pending() -> None:
             graph.invoke(Command(resume=wrong), config())
     assert ran == ["first"]
     with pytest.raises(UnknownInterruptError):
-        graph.invoke(Command(resume={"0" * 32: APPROVE}), {"configurable": {"thread_id": "none", STRICT: True}})
+        graph.invoke(
+            Command(resume={"0" * 32: APPROVE}), {"configurable": {"thread_id": "none", STRICT: True}}
+        )
 
 
 def test_without_strict_resume_a_spent_answer_looks_like_success() -> None:
@@ -234,14 +238,14 @@ async def test_a_command_raised_by_a_handler_ends_the_task_with_its_result(*, us
 
 
 def test_a_handler_stands_before_the_tools_of_a_subagent() -> None:
-    worker = create_agent(Playbook(), [first])
+    worker: Any = create_agent(Playbook(), [first])
 
     @tool
     def delegate(task: str) -> str:
         """Let the subagent do it."""
         return str(worker.invoke({"messages": [("user", task)]})["messages"][-1].content)
 
-    graph = create_agent(Playbook(), [delegate])
+    graph: Any = create_agent(Playbook(), [delegate])
     task = script([call("first", x=1)])["messages"][0]["content"]
     gate = Gate("first")
     with pytest.raises(Stop):
@@ -264,7 +268,7 @@ def test_a_tool_that_raises_keeps_its_approval_and_looks_pending() -> None:
 
 def test_a_condition_that_flips_lets_a_rejected_tool_run() -> None:
     asks = [True]
-    graph = agent(when=lambda request: asks[0])
+    graph = agent(when=lambda _: asks[0])
     pending = paused(graph, call("first", x=1))
     asks[0] = False
     graph.invoke(Command(resume={pending["first"]: REJECT}), config())

@@ -8,7 +8,18 @@ from pytest_django.fixtures import Settings
 from agents_runtime import runs
 from tests.agents import effects
 from tests.runtime.crashing import wait_until
-from tests.runtime.driving import APPROVE, advance, answer, attempts, call, fresh, last_words, pending, script, start
+from tests.runtime.driving import (
+    APPROVE,
+    advance,
+    answer,
+    attempts,
+    call,
+    fresh,
+    last_words,
+    pending,
+    script,
+    start,
+)
 
 pytestmark = pytest.mark.usefixtures("runtime")
 

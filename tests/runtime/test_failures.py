@@ -53,7 +53,10 @@ def test_a_tool_that_raises_after_approval_waits_for_a_persons_retry(agent: str)
     run = advance(run)
     assert run.status == "finished", run.error
     assert effects.count("pay") == 1
-    assert [(one.status, one.grant) for one in attempts(run)] == [("raised", "decision"), ("succeeded", "retry")]
+    assert [(one.status, one.grant) for one in attempts(run)] == [
+        ("raised", "decision"),
+        ("succeeded", "retry"),
+    ]
     pause.refresh_from_db()
     assert pause.status == "delivered"
 

@@ -37,7 +37,7 @@ def at_once(*jobs: Callable[[], object]) -> None:
     def run(job: Callable[[], object]) -> None:
         try:
             job()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  told to the test's own thread
             raised.append(error)
         finally:
             connection.close()
@@ -175,7 +175,8 @@ def end_lock_connections() -> None:
     """End the connections that hold thread locks, as a network that breaks does."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'countersign lock'"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'countersign lock'"
         )
 
 

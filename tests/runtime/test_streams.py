@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 
@@ -65,9 +66,7 @@ def test_a_run_tells_its_steps_once() -> None:
     spoken = RunStep.objects.get(run=run, text="Well.")
     assert [made["name"] for made in decode(spoken.data)["tool_calls"]] == ["look", "pay"]
     reported = {pk for _, progress in reports for pk in progress.steps}
-    assert reported == set(
-        RunStep.objects.filter(run=run).exclude(kind="input").values_list("pk", flat=True)
-    )
+    assert reported == set(RunStep.objects.filter(run=run).exclude(kind="input").values_list("pk", flat=True))
 
 
 def test_text_is_reported_as_it_is_spoken_at_most_ten_times_a_second() -> None:
@@ -78,7 +77,7 @@ def test_text_is_reported_as_it_is_spoken_at_most_ten_times_a_second() -> None:
     assert "".join(text for _, text in spoken).split() == said.split()
     assert len(spoken) > 2
     times = [at for at, progress in reports if progress.tokens]
-    assert all(later - earlier >= 0.09 for earlier, later in zip(times, times[1:-1], strict=False))
+    assert all(later - earlier >= 0.09 for earlier, later in itertools.pairwise(times[:-1]))
 
 
 def test_a_desk_that_cannot_show_progress_does_not_harm_the_run(settings: Settings) -> None:
