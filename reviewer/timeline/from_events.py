@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,13 +11,15 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from agents_runtime.canonical import decode
+from agents_runtime.canonical import Json, decode
 from agents_runtime.states import PauseStatus
 from reviewer import cards
 from reviewer.audit.words import VERDICT_WORDS
 from reviewer.models import AuditEvent, Decision, ReviewTask, Verdict
 from reviewer.timeline.entries import Entry, Source, actor_name
 
+CHANGES_TOLD = 3
+BRIEF = 80
 LOUD_RISKS = frozenset({"high", "critical"})
 
 
@@ -196,6 +199,7 @@ def _decision_notes(task: ReviewTask, decision: Decision) -> list[str]:
     delivery = _DELIVERY.get(PauseStatus(task.pause.status), _NEVER_DELIVERED)
     facts = {"title": task.title, "digest": task.short_digest, "delivery": delivery}
     notes = [_("%(title)s. Decided on %(digest)s. %(delivery)s") % facts]
+    notes += [_change_words(change) for change in changes_of(task, decision)[:CHANGES_TOLD]]
     answer = decode(decision.answer)
     message = answer.get("message") if isinstance(answer, dict) else answer
     if isinstance(message, str) and message:
@@ -203,6 +207,20 @@ def _decision_notes(task: ReviewTask, decision: Decision) -> list[str]:
     if decision.comment:
         notes.append(_("Note: “%(text)s”") % {"text": decision.comment})
     return notes
+
+
+def _change_words(change: cards.Change) -> str:
+    if change.before is cards.MISSING:
+        return _("%(name)s: added “%(after)s”") % {"name": change.name, "after": _brief(change.after)}
+    if change.after is cards.MISSING:
+        return _("%(name)s: removed “%(before)s”") % {"name": change.name, "before": _brief(change.before)}
+    facts = {"name": change.name, "before": _brief(change.before), "after": _brief(change.after)}
+    return _("%(name)s: “%(before)s” became “%(after)s”") % facts
+
+
+def _brief(value: Json) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= BRIEF else text[:BRIEF] + "…"
 
 
 def event_fact(event: AuditEvent, name: str) -> str:

@@ -73,6 +73,17 @@ def test_a_card_that_somebody_claimed_says_so(cast: Cast) -> None:
     assert asked.notes == ["Payments, policy refunds v1. Claimed by Tom O."]
 
 
+def test_an_edit_tells_what_it_changed(cast: Cast) -> None:
+    task = open_refund(by=cast.developer, amount="18.40")
+    args = {"order_id": "A-1001", "amount": "9.20", "note": "Half"}
+    answer = {"type": "edit", "edited_action": {"name": "issue_refund", "args": args}}
+    decisions.decide(task.pk, by=cast.reviewer, answer=answer, digest=task.digest)
+    told = next(entry for entry in tell(cast.lead, task.run).entries if entry.event)
+    assert told.title == "Ines H. approved with 2 changes"
+    assert "amount: “18.40” became “9.20”" in told.notes
+    assert "note: added “Half”" in told.notes
+
+
 def test_a_card_in_a_queue_that_the_reader_is_not_in_is_named_by_its_tool_only(cast: Cast) -> None:
     run = pause_run(refund(), replace(question(), position=1), by=cast.developer).run
     cast.reviewer.memberships.filter(queue=cast.payments).delete()

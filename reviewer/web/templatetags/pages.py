@@ -96,7 +96,8 @@ def fact(text: str | Promise) -> SafeString:
 @register.simple_tag
 def value_tree(name: str, value: Json, *, is_open: bool = False) -> SafeString:
     """Draw a named value as a tree that folds; text is the agent's, so hidden characters are shown."""
-    return _node(format_html("<b>{}</b> ", visible(name)), value, path=name, depth=0, is_open=is_open)
+    label = format_html("<b>{}</b> ", visible(name))
+    return format_html("<div>{}</div>", _node(label, value, path=name, depth=0, is_open=is_open))
 
 
 def _node(label: SafeString, value: Json, *, path: str, depth: int, is_open: bool = False) -> SafeString:
