@@ -19,11 +19,11 @@ from django.db.models.functions import Now
 from langgraph.graph import StateGraph
 
 from agents_runtime.anatomy import Anatomy, examine
-from agents_runtime.canonical import Json, decode, encode, encode_in_order
+from agents_runtime.canonical import Json, decode, encode, encode_in_order, storable
 from agents_runtime.errors import AgentUnavailable
 from agents_runtime.fingerprint import fingerprint
 from agents_runtime.input_schemas import for_people
-from agents_runtime.listings import SHIPPED, Entry, Gate, Trouble, read_all
+from agents_runtime.listings import MAX_TITLE, SHIPPED, Entry, Gate, Trouble, read_all
 from agents_runtime.loading import Graph, load
 from agents_runtime.models import AgentSpec, RegistrationProblem
 from agents_runtime.typed_inputs import input_schema
@@ -116,18 +116,20 @@ def _refuse_other_gates(spec: AgentSpec, anatomy: Anatomy) -> None:
 
 
 def _look(entry: Entry) -> _Found:
-    where = {"source": str(entry.source), "entry": entry.target}
+    where = {"source": storable(str(entry.source)), "entry": storable(entry.target)}
     try:
         graph = load(entry)
     except AgentUnavailable as problem:
-        message = str(problem)
+        message = storable(str(problem))
         return _Found(entry, {**where, "import_error": message}, (_trouble(entry, message),))
     schema, troubles = _input_schema(entry, graph)
     anatomy = examine(graph)
     fields = {
         **where,
-        "title": entry.title or entry.name.replace("_", " ").replace("-", " ").capitalize(),
-        "description": entry.description,
+        "title": storable(entry.title or entry.name.replace("_", " ").replace("-", " ").capitalize())[
+            :MAX_TITLE
+        ],
+        "description": storable(entry.description),
         "input_schema": encode_in_order(schema),
         "example_input": "" if entry.example_input is None else encode_in_order(entry.example_input),
         "import_error": "",
@@ -202,6 +204,10 @@ def _unlist(*, keep: list[str]) -> tuple[str, ...]:
 def _replace_problems(troubles: tuple[Trouble, ...]) -> None:
     RegistrationProblem.objects.all().delete()
     RegistrationProblem.objects.bulk_create(
-        RegistrationProblem(source=trouble.source[:500], entry=trouble.entry[:500], message=trouble.message)
+        RegistrationProblem(
+            source=storable(trouble.source)[:500],
+            entry=storable(trouble.entry)[:500],
+            message=storable(trouble.message),
+        )
         for trouble in troubles
     )

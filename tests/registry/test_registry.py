@@ -233,3 +233,24 @@ def test_the_strict_command_fails_on_a_problem(listed: Listed, tmp_path: Path) -
     listed(tmp_path / "missing.json")
     with pytest.raises(CommandError, match="1 problem"):
         call_command("register_agents", "--strict", stdout=StringIO(), stderr=StringIO())
+
+
+def test_text_that_no_database_holds_harms_no_agent(listed: Listed, project: Project) -> None:
+    source = project(
+        {
+            "fine": "./agent.py:graph",
+            "raises": "./raises.py:graph",
+            "nowhere": "./no\x00.py:\ud800",
+            "\x00": "./agent.py:graph",
+        },
+        {"agent.py": ECHO, "raises.py": 'raise SystemExit("broken \\x00 \\ud800")'},
+        countersign={"fine": {"title": "\x00" * 200, "description": "a \x00 b \ud800"}},
+    )
+    listed(source)
+    register()
+    fine, raises = AgentSpec.objects.get(name="fine"), AgentSpec.objects.get(name="raises")
+    assert fine.is_available
+    assert fine.description == "a \\u0000 b \\ud800"
+    assert "broken \\u0000 \\ud800" in raises.import_error
+    assert not AgentSpec.objects.get(name="nowhere").is_available
+    assert RegistrationProblem.objects.filter(entry="\\u0000").exists()
