@@ -39,8 +39,9 @@ def elsewhere(act: Callable[[], Result]) -> Result:
 
 
 def expect_caught_up(page: Page) -> None:
-    """Wait until the socket has sent its first push: from then on it listens."""
+    """Wait until the socket has sent its first push, and the page has asked for its forms after it."""
     expect(page.locator("#run-refresh > span")).to_have_count(1)
+    page.wait_for_load_state("networkidle")
 
 
 @pytest.mark.worker
