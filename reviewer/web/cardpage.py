@@ -107,6 +107,7 @@ class CardPage:
     typed: Typed = Typed()
     notice: Notice | None = None
     origin: str = ""
+    beside: bool = False
     after: Decision | None = None
 
 
@@ -136,9 +137,13 @@ def build_page(
     typed: Typed | None = None,
     notice: Notice | None = None,
     origin: str = "",
+    beside: bool = False,
     after: Decision | None = None,
 ) -> CardPage:
-    """Build the page of one card; ``wanted`` opens that form, ``reading`` shows a form as it was sent."""
+    """Build the page of one card: ``wanted`` opens that form, ``reading`` shows a form as it was sent.
+
+    ``origin`` is where the reader goes on to afterwards; ``beside`` says that the card lies beside the list.
+    """
     card = card_of(task)
     executions = executions_of(task)
     stage = stage_of(task, reader, executions=executions)
@@ -182,6 +187,7 @@ def build_page(
         typed=typed or Typed(),
         notice=notice or _refusal_notice(task),
         origin=origin,
+        beside=beside,
         after=after,
     )
 

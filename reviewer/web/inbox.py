@@ -62,7 +62,7 @@ def open_page(reader: User, task: ReviewTask | None, *, after: Decision | None =
     """Return the page of the card in the inbox's pane, or the empty pane."""
     if task is None:
         return CardPage(after=after, origin="inbox")
-    return build_page(task, reader, origin="inbox", after=after)
+    return build_page(task, reader, origin="inbox", beside=True, after=after)
 
 
 def filter_of(request: HttpRequest) -> InboxFilter:

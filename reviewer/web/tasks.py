@@ -34,7 +34,7 @@ def task(request: HttpRequest, task_id: UUID) -> HttpResponse:
 @never_cache
 def pane(request: HttpRequest, task_id: UUID) -> HttpResponse:
     """Draw the card alone, for the pane that asked."""
-    return render(request, "tasks/pane.html", {"page": _opened_page(request, task_id)})
+    return render(request, "tasks/pane.html", {"page": _opened_page(request, task_id, beside=True)})
 
 
 @require_POST
@@ -75,12 +75,13 @@ def release(request: HttpRequest, task_id: UUID) -> HttpResponse:
     return _card_again(request, task_id)
 
 
-def _opened_page(request: HttpRequest, task_id: UUID) -> CardPage:
+def _opened_page(request: HttpRequest, task_id: UUID, *, beside: bool = False) -> CardPage:
     reader = person(request)
     found = queries.get_task(reader, task_id)
     openings.opened(found, by=reader, via="web")
     wanted = request.GET.get("verdict", "")
-    return build_page(found, reader, wanted=wanted, origin=_origin(request.GET.get("from", "")))
+    origin = _origin(request.GET.get("from", ""))
+    return build_page(found, reader, wanted=wanted, origin=origin, beside=beside and bool(origin))
 
 
 def _origin(asked: str) -> str:
@@ -123,6 +124,7 @@ def _form_again(
         typed=typed,
         notice=notice,
         origin=_origin(request.POST.get("from", "")),
+        beside=_stands_in_inbox(request),
     )
     return _draw(request, page, status=status)
 
@@ -150,7 +152,8 @@ def _card_again(
     origin = _origin(request.POST.get("from", ""))
     if status == 200 and not wants_fragment(request):
         return redirect(_inbox_url(task_id) if origin else reverse("task", args=[task_id]))
-    page = build_page(queries.get_task(reader, task_id), reader, notice=notice, origin=origin)
+    found = queries.get_task(reader, task_id)
+    page = build_page(found, reader, notice=notice, origin=origin, beside=_stands_in_inbox(request))
     return _draw(request, page, status=status)
 
 
