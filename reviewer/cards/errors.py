@@ -47,6 +47,8 @@ MESSAGES: Final = {
     "exclusiveMinimum": gettext_noop("Enter more than %(limit)s"),
     "exclusiveMaximum": gettext_noop("Enter less than %(limit)s"),
     "multipleOf": gettext_noop("Enter a multiple of %(limit)s"),
+    "blank": gettext_noop("Enter some text"),
+    "empty": gettext_noop("Add an item"),
     "minLength": gettext_noop("Enter %(limit)s characters or more"),
     "maxLength": gettext_noop("Enter %(limit)s characters or fewer"),
     "pattern": gettext_noop("This must match the pattern %(pattern)s"),

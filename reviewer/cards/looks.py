@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 
 from reviewer.cards import unicode, words
 from reviewer.cards.card import Form
@@ -82,6 +82,11 @@ def is_map_item(form: Form, node: Node) -> bool:
     return any(isinstance(parent, Mapping) and parent.path == above for parent in walk(form.tree.root))
 
 
+def is_added(node: Node) -> bool:
+    """Say whether a field is inside an item that the reviewer added: the agent left nothing out there."""
+    return re.search(r"/n\d+(/|$)", node.path) is not None
+
+
 def is_branch(node: Node) -> bool:
     return re.search(r"/~\d+$", node.path) is not None
 
@@ -145,9 +150,14 @@ def branch_labels(branches: Sequence[Branch]) -> list[str]:
 
 
 def was(node: Node) -> SafeString:
-    if node.original is MISSING:
-        return visible(gettext("not sent"))
+    """Return what the agent had here, in a few words."""
     value = node.original
+    if value is MISSING:
+        return visible(gettext("not sent"))
+    if isinstance(value, list) and value:
+        return visible(ngettext("%(count)s item", "%(count)s items", len(value)) % {"count": len(value)})
+    if isinstance(value, dict) and value:
+        return visible(ngettext("%(count)s key", "%(count)s keys", len(value)) % {"count": len(value)})
     text = value if isinstance(value, str) and value else json_text(value, indent=None)
     return visible(text if len(text) <= LONGEST_WAS else text[:LONGEST_WAS] + "…")
 

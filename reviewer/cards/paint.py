@@ -23,6 +23,7 @@ from reviewer.cards.errors import FieldError
 from reviewer.cards.looks import (
     LONGEST_WAS,
     focus_of,
+    is_added,
     is_branch,
     is_labelable,
     joined,
@@ -125,7 +126,7 @@ class Painter:
         """Return a labelled field."""
         identity = self.id(node)
         control = self.control(node) if node.state is State.VALUE else self.unsent(node)
-        changed = self.marks_changes and is_changed(node)
+        changed = self.marks_changes and not is_added(node) and is_changed(node)
         return draw(
             "field",
             id=identity,
@@ -200,7 +201,7 @@ class Painter:
         default = "" if node.default in (MISSING, None) else json_text(node.default, indent=None)
         return draw(
             "notsent",
-            agent=self.marks_changes and node.original is MISSING,
+            agent=self.marks_changes and node.original is MISSING and not is_added(node),
             default=visible(default[:LONGEST_WAS]),
             operation=f"set:value:{node.path}",
             field=name_of(node),

@@ -87,7 +87,7 @@ def _lines(change: Change) -> list[dict[str, Any]]:
         return [_line("ins", visible(_told(change.after, as_json=True)))]
     if change.after is MISSING:
         return [_line("del", visible(_told(change.before, as_json=True)))]
-    both_text = isinstance(change.before, str) and isinstance(change.after, str)
+    both_text = all(isinstance(value, str) and value for value in (change.before, change.after))
     before, after = (_told(value, as_json=not both_text) for value in (change.before, change.after))
     return [
         _line(line.kind, _marked(line.parts))

@@ -9,11 +9,12 @@ from django.utils.safestring import SafeString
 
 from reviewer.cards import words
 from reviewer.cards.card import Form
+from reviewer.cards.decisions import ANSWER
 from reviewer.cards.draw import draw
 from reviewer.cards.errors import FieldError
 from reviewer.cards.looks import is_branch, name_of
 from reviewer.cards.names import html_id
-from reviewer.cards.tree import Node, walk
+from reviewer.cards.tree import Fixed, Node, walk
 
 
 def summary(form: Form, errors: Sequence[FieldError]) -> SafeString:
@@ -32,10 +33,12 @@ def summary(form: Form, errors: Sequence[FieldError]) -> SafeString:
 def _line(form: Form, error: FieldError, nodes: dict[str, Node]) -> dict[str, Any]:
     """Return the way to a field, what is wrong there, and the field's id."""
     path = error.path or ""
+    node = nodes.get(path) if path else None
+    is_shown = node is not None and not (isinstance(node, Fixed) and form.verdict != ANSWER)
     return {
         "way": " › ".join(_way(form, path, nodes)),
         "text": words.error_text(error),
-        "id": html_id(form.form_id, path) if path and path in nodes else "",
+        "id": html_id(form.form_id, path) if is_shown else "",
     }
 
 

@@ -87,7 +87,8 @@ def _told(kind: jsonschema_rs.ValidationErrorKind) -> tuple[str, Mapping[str, Js
     tell = _TELL.get(kind.name)
     if tell is None or kind.name not in MESSAGES:
         return "schema", {}
-    return kind.name, tell(kind)
+    params = tell(kind)
+    return _OF_ONE.get(kind.name, kind.name) if params.get("limit") == 1 else kind.name, params
 
 
 def _limit(kind: Any) -> Mapping[str, Json]:
@@ -98,6 +99,9 @@ def _limit(kind: Any) -> Mapping[str, Json]:
 def _nothing(_: Any) -> Mapping[str, Json]:
     return {}
 
+
+_OF_ONE: Final = {"minLength": "blank", "minItems": "empty"}
+"""What a limit of one is called: "1 characters or more" says less."""
 
 _TELL: Final[dict[str, Callable[[Any], Mapping[str, Json]]]] = {
     "required": lambda kind: {"key": kind.property},
