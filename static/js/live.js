@@ -1,6 +1,7 @@
 // The socket's side of the page: says whether it is live, catches up after every connection, and puts what is
 // pushed where it belongs. Rows that are known are updated in place; new rows wait hidden in [data-arrivals].
 // Sends:   {"hello": {filter…}, "known": {task id: version}, "card": task id}   once per connection
+//          {"card": task id}   when another card is opened, so that its state is pushed from then on
 // Tells:   countersign:pushed (on document)
 // Hook:    #socket[data-socket="/ws/…/"]
 
@@ -8,6 +9,8 @@ const root = document.documentElement;
 const words = document.getElementById("words")?.dataset ?? {};
 const SIGNED_OUT = 4401;
 let lostSince = null;
+let connected = null; // the socket of the last connection
+let toldCard = "";
 
 function say(state, word, tone) {
   root.dataset.live = state;
@@ -29,22 +32,27 @@ function lost() {
   say("lost", words.lost.replace("{n}", clock), "warn");
 }
 
+function shownCard() {
+  return document.querySelector("[data-card]")?.dataset.card ?? "";
+}
+
 function hello(socket) {
   const list = document.querySelector("[data-inbox]");
   const known = {};
   for (const row of document.querySelectorAll("[data-row]")) known[row.id.slice(4)] = Number(row.dataset.version);
-  const card = document.querySelector("[data-card]");
+  toldCard = shownCard();
   socket.send(JSON.stringify({
     hello: list ? { view: list.dataset.view ?? "", queue: list.dataset.queue ?? "", query: list.dataset.query ?? "" } : null,
     known,
-    card: card ? card.dataset.card : "",
+    card: toldCard,
   }));
 }
 
 document.addEventListener("htmx:ws:after:connection", (event) => {
   lostSince = null;
   say("on", words.live, "ok");
-  hello(event.detail.connection.socket);
+  connected = event.detail.connection.socket;
+  hello(connected);
 });
 
 document.addEventListener("htmx:ws:close", (event) => {
@@ -74,6 +82,10 @@ addEventListener("click", (event) => {
 document.addEventListener("htmx:after:swap", () => {
   if (root.dataset.live === "on") say("on", words.live, "ok");
   else if (root.dataset.live === "lost") lost();
+  const card = shownCard();
+  if (connected?.readyState !== WebSocket.OPEN || card === toldCard) return;
+  toldCard = card;
+  connected.send(JSON.stringify({ card }));
 });
 
 function isArrival(task) {
