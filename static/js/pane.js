@@ -46,6 +46,11 @@ function refetch(open) {
   htmx.ajax("GET", open.dataset.paneUrl, { target: "#pane", swap: "innerMorph", source: "#pane" });
 }
 
+// What the pane asked for by itself comes too late when the reader has gone on meanwhile: to another card, or to writing.
+function isLate(ctx) {
+  return ctx?.sourceElement === pane && (isEditing() || card()?.dataset.paneUrl !== ctx.request.action);
+}
+
 function mayLeave() {
   return !drafted || confirm(words.leave);
 }
@@ -65,6 +70,12 @@ if (pane) {
   pane.addEventListener("submit", (event) => {
     if (event.submitter?.name !== "_op") drafted = false;
   });
+
+  for (const moment of ["htmx:before:request", "htmx:before:swap"]) {
+    document.addEventListener(moment, (event) => {
+      if (isLate(event.detail.ctx)) event.preventDefault();
+    });
+  }
 
   document.addEventListener("htmx:before:request", (event) => {
     const { ctx } = event.detail;
