@@ -32,7 +32,7 @@ if (inbox) {
     const group = list.querySelector(`section[data-group="${CSS.escape(row.dataset.group)}"] > ul`);
     if (!group) return;
     const next = [...group.children].find((other) => Number(other.dataset.order) > Number(row.dataset.order));
-    group.insertBefore(row, next ?? null);
+    if (row.parentElement !== group || row.nextElementSibling !== (next ?? null)) group.insertBefore(row, next ?? null);
   }
 
   function reveal() {

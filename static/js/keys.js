@@ -19,10 +19,11 @@ function lettersAreOn() {
 const isTyping = (node) => Boolean(node.closest("input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable], dialog[open]"));
 
 function move(step) {
+  const held = document.activeElement.closest?.(".task"); // a row that is put elsewhere loses the focus
   document.dispatchEvent(new CustomEvent("countersign:reveal"));
   const rows = [...document.querySelectorAll("[data-list] .task")];
   if (!rows.length) return;
-  const focused = rows.indexOf(document.activeElement.closest?.(".task"));
+  const focused = rows.indexOf(held);
   const open = rows.findIndex((row) => row.hasAttribute("aria-current"));
   const at = focused >= 0 ? focused : open;
   const next = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))];
