@@ -241,7 +241,7 @@ def _labels() -> dict[str, str]:
 
 def _actions(card: cards.Card, task: ReviewTask) -> list[Action]:
     labels = _labels()
-    actions = []
+    actions: list[Action] = []
     for choice in card.choices:
         key, icon, style = _STYLES.get(choice.verdict, ("", "circle-dot", ""))
         is_second_step = choice.verdict == "approve" and task.risk == Risk.CRITICAL

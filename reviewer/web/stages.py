@@ -58,7 +58,7 @@ def stage_of(task: ReviewTask, reader: User, *, executions: Sequence[ToolExecuti
     """Return the stage of a card for one reader."""
     if task.is_open:
         return _open_stage(task, reader)
-    closed = _CLOSED.get(task.status)
+    closed = _CLOSED.get(TaskStatus(task.status))
     if closed is not None:
         return closed(task)
     decision = last_decision(task)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-
-from django.http import HttpResponse
+from typing import Protocol
 
 VOID = {
     "area",
@@ -24,6 +23,13 @@ VOID = {
     "circle",
 }
 QUIET = {"script", "style", "template"}
+
+
+class Answer(Protocol):
+    """A response that holds a page."""
+
+    @property
+    def content(self) -> bytes: ...
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,6 @@ class Markup(HTMLParser):
         return [element.attributes[name] for element in self.elements if name in element.attributes]
 
 
-def read(response: HttpResponse) -> Markup:
+def read(response: Answer) -> Markup:
     """Read a response's page."""
     return Markup(response.content.decode())

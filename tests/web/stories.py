@@ -55,9 +55,18 @@ def open_task(
     ).tasks.get()
 
 
-def decide(task: ReviewTask, cast: Cast, answer: Json = APPROVE, **more: str) -> ReviewTask:
+def decide(
+    task: ReviewTask, cast: Cast, answer: Json = APPROVE, *, reason_code: str = "", comment: str = ""
+) -> ReviewTask:
     """Let the reviewer decide."""
-    decisions.decide(task.pk, by=cast.reviewer, answer=answer, digest=task.digest, **more)
+    decisions.decide(
+        task.pk,
+        by=cast.reviewer,
+        answer=answer,
+        digest=task.digest,
+        reason_code=reason_code,
+        comment=comment,
+    )
     return ReviewTask.objects.get(pk=task.pk)
 
 

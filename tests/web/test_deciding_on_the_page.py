@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.http import HttpResponse
 from django.test import Client
 
 from agents_runtime.canonical import decode
@@ -40,7 +39,7 @@ def bare(task: ReviewTask, verdict: str, **more: str) -> dict[str, str]:
     return {"verdict": verdict, "digest": task.digest, "claim_version": str(task.claim_version), **more}
 
 
-def send(client: Client, task: ReviewTask, data: dict[str, Any], **more: Any) -> HttpResponse:
+def send(client: Client, task: ReviewTask, data: dict[str, Any], **more: Any) -> Any:
     """Post a decision."""
     return client.post(f"/tasks/{task.pk}/decide/", data, **more)
 
