@@ -192,7 +192,7 @@ def _thread_state(graph: Pregel[Any, Any, Any, Any], snapshot: StateSnapshot, sa
         checkpoint_id=str(snapshot.config["configurable"]["checkpoint_id"]),
         values=snapshot.values,
         next=snapshot.next,
-        unfinished=tuple(task.name for task in unfinished),
+        tasks=tuple(task.name for task in snapshot.tasks),
         interrupts=tuple(interrupts),
         errors=tuple(str(task.error) for task in unfinished if task.error is not None),
         is_at_breakpoint=bool(unfinished) and not interrupts and _is_at_breakpoint(graph, snapshot),

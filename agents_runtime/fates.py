@@ -52,8 +52,8 @@ def _vanished(pause: Pause, state: ThreadState, step: Step | None) -> Fate | Non
     if pause.status in {PauseStatus.PENDING, PauseStatus.ANSWERED}:
         return Fate(PauseStatus.SUPERSEDED, WENT_ON)
     if pause.status == PauseStatus.FAILED and not have_all_ended(pause):
-        return None if state.unfinished else Fate(PauseStatus.SUPERSEDED, WENT_ON)
-    if pause.kind == Pause.Kind.BATCHED and state.unfinished and have_open_positions(pause):
+        return None if state.tasks else Fate(PauseStatus.SUPERSEDED, WENT_ON)
+    if pause.kind == Pause.Kind.BATCHED and state.tasks and have_open_positions(pause):
         error = _error_for(pause, step)
         return Fate(PauseStatus.FAILED, error) if error else None
     return Fate(PauseStatus.DELIVERED)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
 
 from agents_runtime.canonical import Json, decode, digest, encode, same, storable
 from agents_runtime.desk import get_desk
@@ -27,6 +26,7 @@ Grant = ToolExecution.Grant
 DONE = frozenset({ExecutionStatus.SUCCEEDED, ExecutionStatus.ASSERTED})
 SUSPENDED = ExecutionStatus.SUSPENDED
 BATCH_KINDS = (Pause.Kind.BATCHED, Pause.Kind.LEGACY)
+UNDERWAY = frozenset({PauseStatus.DELIVERING, PauseStatus.FAILED, PauseStatus.IN_DOUBT})
 
 
 @dataclass(frozen=True)
@@ -159,32 +159,41 @@ def _own_claim(run: Run, call: Call) -> _Claim | None:
 
 def _batch_claim(run: Run, call: Call) -> _Claim | None:
     """A call of a batch runs in another task than the batch's: it is known by tool and id, or arguments."""
-    underway = Q(status__in=[PauseStatus.DELIVERING, PauseStatus.FAILED, PauseStatus.IN_DOUBT])
-    began = Q(executions__tool_call_id=call.tool_call_id, executions__status__in=[SUSPENDED, *DONE])
-    batches = Pause.objects.filter(underway | began, run=run, kind__in=BATCH_KINDS).distinct()
+    batches = Pause.objects.filter(run=run, kind__in=BATCH_KINDS).defer("value", "response_schema")
     claims = (
         _Claim(pause, position)
         for pause in batches
         for position, told in enumerate(pause.call_list)
-        if _is_same_call(told, call)
+        if _is_same_call(pause, told, call)
     )
     return min(claims, key=lambda claim: _rank_in_batch(claim, call), default=None)
 
 
-def _is_same_call(told: dict[str, Json], call: Call) -> bool:
+def _is_same_call(pause: Pause, told: dict[str, Json], call: Call) -> bool:
+    """Compare by id where the batch tells one. Where it tells none, a batch that nobody decided counts too:
+    its agent may have gone on without waiting.
+    """
     if told["tool"] != call.tool:
         return False
-    return not told["tool_call_id"] or told["tool_call_id"] == call.tool_call_id
+    if told["tool_call_id"]:
+        return bool(told["tool_call_id"] == call.tool_call_id)
+    if pause.status in UNDERWAY:
+        return True
+    if pause.status == PauseStatus.DELIVERED:
+        began = pause.executions.filter(tool_call_id=call.tool_call_id, status__in=[SUSPENDED, *DONE])
+        return began.exists()
+    return same(told["arguments"], call.arguments)
 
 
-def _rank_in_batch(claim: _Claim, call: Call) -> tuple[bool, bool, bool, int]:
+def _rank_in_batch(claim: _Claim, call: Call) -> tuple[bool, bool, bool, bool, int]:
     """Twins share tool and perhaps id: first what is underway, what has these arguments, what has not run."""
-    is_closed = claim.pause.status == PauseStatus.DELIVERED
+    is_idle = claim.pause.status not in UNDERWAY
     is_allowed, arguments = allowed_arguments(claim.call, claim.answer)
     has_run = ToolExecution.objects.filter(
         run_id=claim.pause.run_id, call_key=claim.key, status__in=[ExecutionStatus.STARTED, *DONE]
     ).exists()
-    return is_closed, not (is_allowed and _fit(call, arguments, claim)), has_run, claim.position
+    is_other = not (is_allowed and _fit(call, arguments, claim))
+    return is_idle, claim.pause.status != PauseStatus.DELIVERED, is_other, has_run, claim.position
 
 
 def _open(run: Run, call: Call, claim: _Claim | None) -> Started | Finished:

@@ -45,7 +45,7 @@ class _Settlement:
         if self.step is None:
             return ""
         refused = (stop.reason for stop in self.step.outcome.stops if stop.kind == "refused")
-        is_stuck = self.step.is_last_try and bool(self.state.unfinished) and not self.state.interrupts
+        is_stuck = self.step.is_last_try and bool(self.state.tasks) and not self.state.interrupts
         return self.step.outcome.error or next(refused, STUCK if is_stuck else "")
 
     def statuses(self) -> set[str]:

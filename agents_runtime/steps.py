@@ -117,7 +117,7 @@ def _next(run: Run, pauses: Sequence[Pause], state: ThreadState) -> tuple[Delive
     if run.pending_input and state.is_finished:
         return GiveInput(decode(run.pending_input)), None
     is_held = bool(state.interrupts) or any(pause.kind == Pause.Kind.STATIC for pause in pauses)
-    if state.unfinished and (run.retry_granted or not is_held):
+    if state.tasks and (run.retry_granted or not is_held):
         return GoOn(), None
     return None
 

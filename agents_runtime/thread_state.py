@@ -30,13 +30,17 @@ class RaisedInterrupt:
 
 @dataclass(frozen=True)
 class ThreadState:
-    """One reading of a thread. ``unfinished`` names the tasks of the current step that still have to run."""
+    """One reading of a thread. ``tasks`` names those of the current step, the ones that are done included.
+
+    A worker that dies just before it stores the next checkpoint leaves a step whose tasks are all done and
+    whose next is empty: that thread is not finished, it has only to go on.
+    """
 
     exists: bool
     checkpoint_id: str = ""
     values: object = None
     next: tuple[str, ...] = ()
-    unfinished: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
     interrupts: tuple[RaisedInterrupt, ...] = ()
     errors: tuple[str, ...] = ()
     is_at_breakpoint: bool = False
@@ -44,7 +48,7 @@ class ThreadState:
     @property
     def is_finished(self) -> bool:
         """Say whether nothing is left to do: no next alone does not mean that."""
-        return self.exists and not self.unfinished and not self.next
+        return self.exists and not self.tasks and not self.next
 
     @property
     def pending(self) -> dict[str, RaisedInterrupt]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain.agents import create_agent
+from langchain.agents import AgentState, create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.tools import tool
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import interrupt
 
 from tests.agents import effects
 from tests.agents.playbook import Playbook, Talker
@@ -53,6 +55,26 @@ def forgetful() -> Any:
     allowed: Any = {"pay": {"allowed_decisions": ["approve", "reject"], "when": when}}
     gate = HumanInTheLoopMiddleware(interrupt_on=allowed, interrupt_mode="per_call")
     return create_agent(Playbook(), [pay], middleware=[gate])
+
+
+def beside() -> Any:
+    """Ask a question beside an agent that asks for a turn's calls together, unless a test's flag is set."""
+
+    def when(request: Any) -> bool:
+        return not effects.is_set("gate_removed")
+
+    def ask(state: AgentState[Any]) -> None:
+        interrupt("Is it late?")
+
+    allowed: Any = {"pay": {"allowed_decisions": ["approve", "reject"], "when": when}}
+    agent = create_agent(Playbook(), [pay], middleware=[HumanInTheLoopMiddleware(interrupt_on=allowed)])
+    graph = StateGraph(AgentState)
+    graph.add_node("ask", ask)
+    graph.add_node("agent", agent)
+    for node in ("ask", "agent"):
+        graph.add_edge(START, node)
+        graph.add_edge(node, END)
+    return graph
 
 
 def boss() -> Any:

@@ -8,6 +8,7 @@ from agents_runtime import runs
 from agents_runtime.canonical import Json
 from agents_runtime.errors import InvalidInput, WrongState
 from agents_runtime.models import Pause, Run
+from agents_runtime.thread_state import ThreadState
 from tests.agents import effects
 from tests.runtime.crashing import KILLED, advance_in_child
 from tests.runtime.driving import (
@@ -207,3 +208,10 @@ def test_an_answer_takes_effect_once_whatever_dies(agent: str, point: tuple[str,
     assert run.status == "finished", run.error
     assert effects.count("pay") == 1
     assert Pause.objects.get(run=run).status == "delivered"
+
+
+def test_a_step_whose_tasks_are_all_done_is_not_the_end_of_a_run() -> None:
+    assert not ThreadState(exists=True, tasks=("tools",), next=()).is_finished
+    assert not ThreadState(exists=True, tasks=(), next=("model",)).is_finished
+    assert ThreadState(exists=True).is_finished
+    assert not ThreadState(exists=False).is_finished

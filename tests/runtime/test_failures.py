@@ -107,7 +107,7 @@ def test_a_failed_call_can_be_retried_while_a_sibling_waits() -> None:
 
 def test_a_node_that_raises_after_its_answer_can_be_retried() -> None:
     effects.flag("fail_node").touch()
-    run = answer(pending(start("t-failing", {})), "yes")
+    run = answer(pending(start("t-failing", {"ask": "x"})), "yes")
     assert run.status == "failed"
     assert "the node does not work today" in run.error
     assert pauses(run)[0].status == "failed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from langchain_core.runnables import RunnableConfig
 
-from agents_runtime import ledger, registry
+from agents_runtime import ledger, registry, runs
 from agents_runtime.checkpointer import Fence, sync_saver
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.gate import interrupt_ids
@@ -18,6 +18,7 @@ from tests.agents import effects
 from tests.runtime.driving import (
     APPROVE,
     REJECT,
+    advance,
     answer,
     attempts,
     call,
@@ -42,6 +43,31 @@ def test_a_rejected_call_does_not_run_when_its_condition_flips() -> None:
     assert run.status == "failed"
     assert "does not allow it" in run.error
     assert attempts(run) == []
+
+
+def test_an_undecided_call_of_a_batch_does_not_run_when_its_condition_flips() -> None:
+    run = start("t-beside", script([PAY]))
+    question = next(pause for pause in pauses(run) if pause.kind == "question")
+    effects.flag("gate_removed").touch()
+    run = answer(question, "no")
+    assert effects.count("pay_began") == 0
+    assert run.status == "failed"
+    assert "Nobody has decided" in run.error
+    runs.retry(run.pk)
+    assert advance(run).status == "failed"
+    assert effects.count("pay_began") == 0
+    assert attempts(run) == []
+
+
+def test_a_batch_that_is_asked_beside_a_question_runs_when_it_is_approved() -> None:
+    run = start("t-beside", script([PAY, call("pay", to="b", amount=2)], [PAY]))
+    batch, question = sorted(pauses(run), key=lambda pause: pause.kind)
+    run = answer(question, "no")
+    run = answer(batch, APPROVE, REJECT)
+    assert effects.count("pay") == 1
+    run = answer(pending(run), APPROVE)
+    assert run.status == "finished", run.error
+    assert effects.count("pay", to="a") == 2
 
 
 def test_an_undecided_call_does_not_run_when_its_gate_vanishes() -> None:

@@ -60,7 +60,7 @@ def test_a_typed_question_is_asked_with_its_schema() -> None:
 
 
 def test_two_questions_in_one_node_are_two_pauses_and_any_value_is_shown() -> None:
-    run = start("t-asker", {})
+    run = start("t-asker", {"ask": "x"})
     first = pending(run)
     shown = decode(first.value)
     assert shown["price"] == {"~type": "Decimal", "value": "1.50"}
@@ -76,14 +76,14 @@ def test_two_questions_in_one_node_are_two_pauses_and_any_value_is_shown() -> No
 
 @pytest.mark.parametrize("value", [None, {}, "", [], 0, False, "0" * 32, {"0" * 32: 1}])
 def test_an_answer_reaches_the_agent_as_it_was_given(value: Json) -> None:
-    run = start("t-asker", {})
+    run = start("t-asker", {"ask": "x"})
     run = answer(pending(run), value)
     run = answer(pending(run), "end")
     assert decode(run.output)["answers"] == [value, "end"]
 
 
 def test_a_loop_that_asks_again_opens_a_new_pause_each_time() -> None:
-    run = start("t-stubborn", {})
+    run = start("t-stubborn", {"ask": "x"})
     run = answer(pending(run), "many")
     assert decode(pending(run).value).startswith("'many' is no number")
     run = answer(pending(run), "lots")
@@ -94,7 +94,7 @@ def test_a_loop_that_asks_again_opens_a_new_pause_each_time() -> None:
 
 
 def test_a_breakpoint_is_a_pause_to_go_on() -> None:
-    run = start("t-breakpoint", {})
+    run = start("t-breakpoint", {"ask": "x"})
     pause = pending(run)
     assert pause.kind == "static"
     assert pause.interrupt_id.startswith("static:")
