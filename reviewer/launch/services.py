@@ -53,7 +53,7 @@ def running_services(
     if not (postgres or valkey):
         yield Services(postgres=None, valkey=None)
         return
-    places = prepare_places(home)
+    places = prepare_places(home, keep=keep)
     with contextlib.ExitStack() as stack:
         # A copied home may point to the same data; its own lock would not keep it out.
         stack.enter_context(held(places.data / "lock", what=f"The data of COUNTERSIGN_HOME {home.path}"))

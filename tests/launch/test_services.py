@@ -1,5 +1,6 @@
 """The embedded servers: wherever the home lies, whoever starts them, and whatever happened before."""
 
+import json
 import os
 import pwd
 import signal
@@ -7,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -197,6 +199,23 @@ def test_services_print_their_addresses_and_stop_when_asked(
     everything = family(launcher.pid)
     assert launcher.end(number) == 0
     assert survivors(everything) == []
+
+
+def test_scratch_data_of_a_killed_session_is_removed_later_unless_in_use(tmp_path: Path) -> None:
+    if not is_root:
+        return  # an ordinary user's data lies in the home itself
+    abandoned = places.ROOT_FOLDER / f"{places.SCRATCH}-of-a-killed-session"
+    abandoned.mkdir()
+    (abandoned / "lock").touch()
+    with embedded_services(tmp_path / "used", durable=False, keep=False) as env:
+        long_ago = time.time() - 2 * places.SCRATCH_SECONDS
+        used = Path(json.loads((tmp_path / "used" / "servers.json").read_text())["data"])
+        for folder in (abandoned, used):
+            os.utime(folder, (long_ago, long_ago))
+        with embedded_services(tmp_path / "next", durable=False, keep=False):
+            assert not abandoned.exists()
+            answers(env)
+            assert used.exists()
 
 
 def test_a_scratch_command_finds_servers_and_decides_the_exit_code(tmp_path: Path) -> None:
