@@ -77,6 +77,17 @@ def test_a_start_form_that_does_not_fit_comes_back_with_422_and_what_was_typed(
     assert not Run.objects.exists()
 
 
+def test_a_structural_button_of_the_start_form_redraws_it_and_starts_nothing(
+    cast: Cast, client_of: ClientOf, agent: AgentSpec
+) -> None:
+    typed = {"verdict": "answer", "v:/order": "not yet", "s:/amount": "absent", "_op": "set:value:/amount"}
+    response = client_of(cast.developer).post("/runs/start/refunds/", typed)
+    assert response.status_code == 200
+    assert "not yet" in response.content.decode()
+    assert 'name="v:/amount"' in response.content.decode()
+    assert not Run.objects.exists()
+
+
 def test_a_reviewer_starts_no_runs(cast: Cast, client_of: ClientOf, agent: AgentSpec) -> None:
     client = client_of(cast.reviewer)
     assert client.get("/runs/start/").status_code == 403
