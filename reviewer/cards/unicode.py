@@ -1,10 +1,9 @@
 """Characters that deceive: found, named and counted, so that they can be shown as visible marks.
 
 Marked (assurance S-07): bidirectional controls, zero-width characters, tags, variation selectors, fillers,
-soft hyphens,
-control characters, private-use characters, lone surrogates, non-characters, and words that mix scripts. Not
-marked: what
-ordinary writing needs, such as a joiner inside a Persian or Hindi word or inside an emoji.
+soft hyphens, control characters, private-use characters, lone surrogates, non-characters, words that mix
+scripts, and words of look-alike letters among Latin ones. Not marked: what ordinary writing needs, such as a
+joiner inside a Persian or Hindi word or inside an emoji, or a delta before a Latin letter.
 Does not live here: HTML (``render``).
 """
 
@@ -25,7 +24,11 @@ _SUSPECT: Final = re.compile(
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U0001d400-\U0001d7ff\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_LATIN_WORD: Final = re.compile(r"[A-Za-z]{2,}")
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
+
+MIXED_WORD: Final = "Word of mixed scripts"
+LOOKALIKE_WORD: Final = "Word of letters that look Latin"
 
 _NAMES: Final = {
     0x00AD: "Soft hyphen",
@@ -46,6 +49,14 @@ _TOGETHER: Final = frozenset(
 # Scripts whose letters pass for Latin ones; a word that mixes one of them with another script is marked.
 _LOOKALIKE: Final = frozenset(
     {"LATIN", "CYRILLIC", "GREEK", "COPTIC", "ARMENIAN", "CHEROKEE", "LISU", "GEORGIAN"}
+)
+_POSING: Final = frozenset({"CYRILLIC", "GREEK"})
+# Letters of those two that pass for Latin ones by themselves.
+_POSERS: Final = frozenset(
+    "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0455\u0456\u0458\u0501\u04bb\u051b\u051d\u04cf"
+    "\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425"
+    "\u03bf\u03b1\u03bd\u03c1\u03c5\u03b9\u03ba"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
 )
 _JOINING: Final = frozenset({"ARABIC", "SYRIAC", "MONGOLIAN", "NKO", "MANDAIC"})
 
@@ -173,17 +184,32 @@ def _joins(before: str, after: str) -> bool:
 def _mixed_words(text: str) -> Iterator[tuple[int, int, Glyph]]:
     if not _NOT_ASCII.search(text):
         return
+    poses = _poses_as_latin(text)
     for match in _WORD.finditer(text):
         word = match[0]
         if word.isascii():
             continue
         scripts = {name for name in map(script, word) if name}
-        if len(scripts) > 1 and scripts & _LOOKALIKE and not scripts - {"LATIN"} <= _TOGETHER:
-            yield (
-                match.start(),
-                match.end(),
-                Glyph(code="+".join(sorted(scripts)).title(), name="Word of mixed scripts"),
-            )
+        spelled = "+".join(sorted(scripts)).title()
+        if _is_mixed(word, scripts):
+            yield match.start(), match.end(), Glyph(code=spelled, name=MIXED_WORD)
+        elif poses and scripts <= _POSING:
+            yield match.start(), match.end(), Glyph(code=spelled, name=LOOKALIKE_WORD)
+
+
+def _is_mixed(word: str, scripts: set[str]) -> bool:
+    """Say whether scripts meet in a word that ordinary writing keeps apart."""
+    if len(scripts) < 2 or not scripts & _LOOKALIKE or scripts - {"LATIN"} <= _TOGETHER:
+        return False
+    is_formula = scripts == {"GREEK", "LATIN"} and _POSERS.isdisjoint(word)
+    return not is_formula
+
+
+def _poses_as_latin(text: str) -> bool:
+    """Say whether every Cyrillic or Greek letter of a text with Latin words in it looks like a Latin
+    one."""
+    foreign = [letter for letter in text if script(letter) in _POSING]
+    return bool(foreign) and _POSERS.issuperset(foreign) and _LATIN_WORD.search(text) is not None
 
 
 @lru_cache(maxsize=4096)

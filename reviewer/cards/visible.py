@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from reviewer.cards import unicode
+
+_WORDS = {
+    unicode.MIXED_WORD: _("This word mixes scripts: %(scripts)s"),
+    unicode.LOOKALIKE_WORD: _("These letters look Latin but are %(scripts)s"),
+}
 
 
 def visible(text: str) -> SafeString:
@@ -22,6 +27,6 @@ def _run(run: unicode.Run) -> SafeString:
     if run.glyph is None:
         return conditional_escape(run.text)
     if run.is_word:
-        told = gettext("This word mixes scripts: %(scripts)s") % {"scripts": run.glyph.code}
+        told = _WORDS[run.glyph.name] % {"scripts": run.glyph.code}
         return format_html('<mark class="glyph glyph--word" title="{}">{}</mark>', told, run.text)
     return format_html('<span class="glyph" title="{}">{}</span>', run.glyph.name, run.glyph.code)

@@ -52,6 +52,9 @@ MIXED = [
     "pay ment раyroll",
     "ѕcope",
     "Bаnk",
+    "Pay to раурау today",
+    "open аррӏе for me",
+    "mail ΑΒΒ please",
 ]
 
 ORDINARY = {
@@ -73,6 +76,8 @@ ORDINARY = {
     "Vietnamese": "Hoàn tiền đã được thực hiện hôm nay, cảm ơn quý khách.",
     "Thai": "คืนเงินเรียบร้อยแล้ว ขอบคุณค่ะ",
     "Emoji": "Done ✅ 👍🏽 👩‍💻 ❤️ 🏳️‍🌈 1️⃣ ☎️ 🇩🇪 ⚠️",
+    "Both scripts": "Закажи iPhone и сухой сор, ухо, роса. Windows тоже.",
+    "Formulas": "ΔT = 5 K, α = 0.1, Ω, μ",
     "Lines": "one\ntwo\r\nthree\tfour",
 }
 
