@@ -51,10 +51,11 @@ def test_an_undecided_call_of_a_batch_does_not_run_when_its_condition_flips() ->
     effects.flag("gate_removed").touch()
     run = answer(question, "no")
     assert effects.count("pay_began") == 0
-    assert run.status == "failed"
+    assert run.status == "waiting"
     assert "Nobody has decided" in run.error
     runs.retry(run.pk)
-    assert advance(run).status == "failed"
+    assert advance(run).status == "waiting"
+    answer(pending(run), REJECT)
     assert effects.count("pay_began") == 0
     assert attempts(run) == []
 
