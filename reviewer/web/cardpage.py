@@ -26,6 +26,7 @@ from reviewer.web.rows import holder_of, last_decision
 from reviewer.web.stages import Stage, duration_words, executions_of, stage_of
 
 LONG_SAID = 420
+LONG_SAID_LINES = 5
 EARLIER_SHOWN = 10
 
 
@@ -93,6 +94,7 @@ class CardPage:
     what_note: str = ""
     said: SafeString | None = None
     said_is_long: bool = False
+    said_length: int = 0
     description: SafeString | None = None
     decision: Decision | None = None
     reason: str = ""
@@ -171,7 +173,8 @@ def build_page(
         what_title=_what_title(task),
         what_note=_what_note(task, actions),
         said=draw.render_agent_text(task.said) if task.said else None,
-        said_is_long=len(task.said) > LONG_SAID,
+        said_is_long=len(task.said) > LONG_SAID or task.said.count("\n") > LONG_SAID_LINES,
+        said_length=len(task.said),
         description=draw.render_agent_text(task.description) if task.description else None,
         decision=decision,
         reason=reason_words(decision.reason_code) if decision and decision.reason_code else "",

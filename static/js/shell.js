@@ -75,6 +75,7 @@ addEventListener("submit", (event) => {
   if (!button || event.defaultPrevented) return;
   if (button.getAttribute("aria-busy") === "true") {
     event.preventDefault();
+    event.stopImmediatePropagation(); // htmx listens, too
     return;
   }
   if (event.target.method !== "dialog" && !event.target.target) button.setAttribute("aria-busy", "true");
