@@ -14,5 +14,5 @@ class ReviewerConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Let the rooms that listen to Django's own signals begin to listen; they need models, so not earlier."""
+        """Begin to listen to Django's own signals; the room that does needs models, so not earlier."""
         import_module("reviewer.sessions")

@@ -14,7 +14,7 @@ from uuid import UUID
 import rfc8785
 from django.db import connection
 
-from agents_runtime.canonical import storable
+from agents_runtime.canonical import Json, storable
 from reviewer.accounts.models import User
 from reviewer.models import AuditEvent
 
@@ -41,7 +41,7 @@ def record(type: str, *, actor: User | None = None, subject: Subject) -> AuditEv
     """Write one event in the current transaction and return it. ``actor`` None: the product itself."""
     if not connection.in_atomic_block:
         raise RuntimeError("An audit event is written only inside the transaction of the change it tells of.")
-    payload: dict[str, object] = {
+    payload: Json = {
         "v": PAYLOAD_VERSION,
         "type": type,
         "actor": _actor(actor),

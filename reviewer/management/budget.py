@@ -36,6 +36,6 @@ def shortfall() -> str:
     if needed <= allowed:
         return ""
     return (
-        f"PostgreSQL allows {allowed} connections; {workers} workers with web and scheduler may need {needed}. "
+        f"PostgreSQL allows {allowed} connections; {workers} workers, web and scheduler may need {needed}. "
         "Raise max_connections, or lower COUNTERSIGN_WORKERS."
     )

@@ -41,7 +41,7 @@ class AuditEvent(models.Model):
                 operation=pgtrigger.Truncate,
                 level=pgtrigger.Statement,
                 when=pgtrigger.Before,
-                func="RAISE EXCEPTION 'The audit trail is append-only: TRUNCATE of % is refused.', TG_TABLE_NAME;",
+                func="RAISE EXCEPTION 'The trail is append-only: TRUNCATE of % is refused.', TG_TABLE_NAME;",
             ),
         ]
 

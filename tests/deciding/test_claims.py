@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 
+import psycopg
 import pytest
 from django.db import connection
 
-from reviewer import claims
+from agents_runtime import direct
+from reviewer import claims, decisions
 from reviewer.clock import database_now
-from reviewer.errors import Conflict, NotAllowed, NotFound
-from reviewer.models import AuditEvent, ReviewTask
+from reviewer.errors import Conflict, NotAllowed, NotFound, ReviewProblem
+from reviewer.models import AuditEvent, Decision, ReviewTask
 from tests.cast import Cast
-from tests.deciding.making import open_refund
+from tests.deciding.making import APPROVE, open_refund
 
 
 def test_a_claim_is_a_lease_that_its_holder_can_extend_and_release(cast: Cast) -> None:
@@ -85,6 +90,65 @@ def test_twenty_claimers_of_twenty_tasks_each_get_another_one(committed_db: None
     assert None not in got
     assert len(set(got)) == 20
     assert AuditEvent.objects.filter(type="task.claimed").count() == 20
+
+
+def at_once(*works: Callable[[], object]) -> list[object]:
+    """Do everything in threads that start together; return what each returned or raised."""
+    barrier = threading.Barrier(len(works))
+    came: list[object] = [None] * len(works)
+
+    def one(number: int) -> None:
+        barrier.wait()
+        try:
+            came[number] = works[number]()
+        except ReviewProblem as problem:
+            came[number] = problem
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return came
+
+
+@contextmanager
+def held_by_another(task: ReviewTask) -> Iterator[None]:
+    """Hold the task's row until the body has begun to wait for it."""
+    with psycopg.connect(direct.conninfo(application="test")) as other:
+        other.execute("SELECT 1 FROM reviewer_reviewtask WHERE id = %s FOR UPDATE", [task.pk])
+        timer = threading.Timer(0.6, other.rollback)
+        timer.start()
+        yield
+        timer.join()
+
+
+def test_of_people_who_claim_at_once_one_gets_the_task(committed_db: None, cast: Cast) -> None:
+    task = open_refund(by=cast.developer)
+    people = (cast.reviewer, cast.reviewer2, cast.lead)
+    with held_by_another(task):
+        came = at_once(*(partial(claims.claim, task.pk, by=person) for person in people))
+    assert sorted(type(item).__name__ for item in came) == ["Conflict", "Conflict", "ReviewTask"]
+    assert ReviewTask.objects.get(pk=task.pk).claim_version == 1
+
+
+def test_what_waits_for_a_move_and_a_claim_sees_them(committed_db: None, cast: Cast) -> None:
+    task = open_refund(by=cast.developer)
+    deciding = partial(decisions.decide, task.pk, by=cast.reviewer, answer=APPROVE, digest=task.digest)
+    with held_by_another(task):
+        moved, claimed, decided = at_once(
+            partial(claims.move, task.pk, queue=cast.mail, by=cast.lead),
+            partial(claims.claim, task.pk, by=cast.reviewer2),
+            deciding,
+        )
+    now = ReviewTask.objects.get(pk=task.pk)
+    assert not isinstance(moved, ReviewTask) or now.queue == cast.mail
+    assert isinstance(decided, Decision) == (now.status == "decided")
+    assert not (isinstance(decided, Decision) and isinstance(claimed, ReviewTask)) or (
+        now.claimed_by == cast.reviewer
+    )
 
 
 def test_a_lead_assigns_to_members_only_and_moves_between_queues(cast: Cast) -> None:

@@ -167,10 +167,12 @@ def test_a_batch_is_answered_only_when_every_action_is_decided_and_in_order(cast
 
 
 @pytest.mark.parametrize("model", [Decision, Outcome, AuditEvent])
-def test_evidence_can_be_neither_changed_nor_deleted(cast: Cast, model: type) -> None:
+def test_evidence_can_be_neither_changed_nor_deleted(
+    cast: Cast, model: type[Decision | Outcome | AuditEvent]
+) -> None:
     task = open_refund(by=cast.developer)
     decide(task.pk, by=cast.reviewer, answer=APPROVE, digest=task.digest)
-    rows = model.objects.all()
+    rows = model._default_manager.all()
     assert rows.exists()
     with pytest.raises(DatabaseError), transaction.atomic():
         rows.delete()
@@ -228,3 +230,14 @@ def test_of_fifteen_reviewers_at_once_one_decides_and_fourteen_are_told_who(
     winner = Decision.objects.get().person_name
     assert sorted(results) == sorted(["won"] + [winner] * 14)
     assert ReviewTask.objects.get().status == "decided"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("table", ["reviewer_auditevent", "reviewer_decision", "reviewer_outcome"])
+@pytest.mark.parametrize("right", ["UPDATE", "DELETE", "TRUNCATE"])
+def test_the_application_holds_no_right_to_change_evidence(table: str, right: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT has_table_privilege(%s, %s), has_table_privilege(%s, 'INSERT')", [table, right, table]
+        )
+        assert cursor.fetchone() == (False, True)
