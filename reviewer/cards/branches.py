@@ -1,8 +1,7 @@
 """Which branch of a union a value belongs to, and what the branches are called.
 
 A tag decides first, also for a value that is not valid yet; then the branch that the value comes closest
-to. A value that
-no branch is made for gets none: it is never bent to fit.
+to. A value that no branch is made for gets none: it is never bent to fit.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ _DEEPEST: Final = 4
 
 
 def tag_of(document: Document, shape: Shape) -> str | None:
-    """Return the property that tells the branches apart: as declared, or a const or enum that is
-    disjoint in all of them."""
+    """Return the property that tells the branches apart, declared or found by disjoint constants."""
     if shape.tag is not None:
         return shape.tag
     properties = [_properties(option.schema) for option in shape.options]
@@ -63,8 +61,7 @@ def choose(document: Document, shape: Shape, value: Json) -> int | None:
 
 
 def distance(document: Document, schema: Json, value: Json, *, depth: int = 0) -> int:
-    """Return how far a value is from a schema: 0 where it was made for it, 100 and more where the type
-    is another."""
+    """Return how far a value is from a schema: 0 if made for it, 100 and more for another type."""
     if depth > _DEEPEST:
         return 0
     try:

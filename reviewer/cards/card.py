@@ -1,9 +1,7 @@
-"""A card: what an agent asks, as a person sees it and answers it. The room that the web and the API knock
-at.
+"""A card: what an agent asks, as a person sees and answers it. The door for the web and the API.
 
 ``build`` makes a card, ``Card.open`` a form of one decision, ``read_decision`` reads what was posted. No
-request objects, no
-models, no HTML.
+request objects, no models, no HTML.
 """
 
 from __future__ import annotations
@@ -26,8 +24,7 @@ from reviewer.cards.values import MISSING, Json, json_text
 
 @dataclass(frozen=True, slots=True)
 class CardRequest:
-    """What a card is made from; JSON values are decoded. ``args`` is the value of a plain interrupt
-    where ``tool`` is ""."""
+    """What a card is made from, decoded. ``args`` is a plain interrupt's value where ``tool`` is ""."""
 
     card_id: str
     tool: str
@@ -164,8 +161,7 @@ def build_input_form(schema: Json, *, form_id: str, initial: Json = MISSING) -> 
 
 
 def read_decision(card: Card, data: PostedData) -> Reading:
-    """Return what a post to a card says: a structural operation, an answer, or errors. Nothing is
-    recorded here."""
+    """Return what a post to a card says: an operation, an answer, or errors. Nothing is recorded."""
     verdict = _last(data, VERDICT)
     choice = card.choice(verdict)
     if choice is None:
@@ -190,8 +186,7 @@ def read_form(form: Form, data: PostedData) -> Reading:
 
 
 def place_errors(form: Form, problems: Iterable[dict[str, Json]]) -> tuple[FieldError, ...]:
-    """Return the errors of an agent's own type check (``loc``, ``msg``, ``type``) at the fields of a
-    form."""
+    """Return the errors of an agent's own type check at the fields of a form."""
     return places.place_errors(form.tree, problems, names=form.choice.names)
 
 

@@ -45,8 +45,7 @@ def problems(document: Document, schema: Json, value: Json) -> Iterator[Problem]
 
 
 def _steps(problem: jsonschema_rs.ValidationError, places: list[tuple[list[str], str]]) -> list[str | int]:
-    """Return where a problem is. The engine's list leaves out empty keys; its other report, ``places``,
-    has them."""
+    """Return where a problem is. The engine's list leaves out empty keys; ``places`` has them."""
     steps = list(problem.instance_path)
     for at, (full, keyword) in enumerate(places):
         if keyword == problem.kind.name and [step for step in full if step] == [str(step) for step in steps]:
@@ -101,8 +100,7 @@ def _validator(document: Document, schema: Json) -> jsonschema_rs.Draft202012Val
 
 
 def anchored(schema: Json) -> Json:
-    """Return a piece of the document that can stand alone: its local references point into the
-    registered document."""
+    """Return a piece of the document whose local references point into the registered document."""
     if isinstance(schema, list):
         return [anchored(item) for item in schema]
     if not isinstance(schema, dict):

@@ -1,9 +1,8 @@
-"""(schema, the agent's value, what was posted) -> field tree. The one way to make a tree; never raises for
-any JSON.
+"""Schema, the agent's value and what was posted -> field tree. The one way to make one; never raises.
 
-An operation changes what was posted and compiles again, so a fresh card, a structural button and a refused
-answer all take
-this same path. Whatever has no form becomes a raw JSON field for its own subtree, with the reason.
+An operation changes what was posted and compiles again, so a fresh card, a structural button and a
+refused answer all take this same path. Whatever has no form becomes a raw JSON field for its own subtree,
+with the reason.
 """
 
 from __future__ import annotations
@@ -275,8 +274,7 @@ class _Compiler:
     def _member(
         self, key: str, schema: Json, given: Json, place: _Place, *, required: bool, left_out: bool
     ) -> Node:
-        """Return one named field. What the agent left out of an object it gave is not made up, even
-        if required."""
+        """Return one named field. What the agent left out of an object it gave is not made up."""
         where = place.below(step(key), key, humanise(key), required=required)
         return self.node(
             schema, given.get(key, MISSING), replace(where, left_out=left_out and key not in given)
@@ -401,8 +399,7 @@ def _expect_scalar(kind: str, value: Json) -> None:
 
 
 def _label(schema: Json, plain: Json, place: _Place) -> str:
-    """Return the field's own title. The title of a referenced class says less than the key, and so does
-    one made from it."""
+    """Return the field's own title; that of a referenced class says less than the key."""
     title = _title(schema)
     made_from_key = isinstance(place.key, str) and title == place.key.replace("_", " ").title()
     return (title if not made_from_key else "") or place.label or _title(plain)

@@ -1,8 +1,7 @@
 """Which decisions a response schema allows, and the answer each one starts from.
 
 A decision is an object whose ``type`` is a constant: approve, edit, reject, respond, or a word of the
-agent's own. Any other
-schema asks for an answer, and so is one choice, ``answer``.
+agent's own. Any other schema asks for an answer, and so is one choice, ``answer``.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ class Choice:
 
     @property
     def args_schema(self) -> Json:
-        """The schema of the edited arguments, as a part of ``root``; True where nothing is known of
-        them."""
+        """The schema of the edited arguments, a part of ``root``; True where it is not known."""
         document = Document(self.root)
         try:
             action = document.plain(self.schema["properties"]["edited_action"])
@@ -57,8 +55,7 @@ class Choice:
 def choices(
     response_schema: Json, *, tool: str, args: Json, args_schema: Json | None = None
 ) -> tuple[Choice, ...]:
-    """Return the decisions a schema allows, in the order approve, edit, reject, respond, then the
-    agent's own."""
+    """Return the allowed decisions: approve, edit, reject, respond, then the agent's own."""
     root = _with_args_schema(response_schema, args_schema)
     found = _decisions(Document(root))
     if not found:
@@ -138,8 +135,7 @@ def _choice(
 
 
 def _with_args_schema(response_schema: Json, args_schema: Json | None) -> Json:
-    """Return the document with the tool's own schema of its arguments added, its references made to
-    stay inside it."""
+    """Return the document with the tool's own schema of its arguments added to its definitions."""
     if args_schema is None or not isinstance(response_schema, dict):
         return response_schema
     known = response_schema.get("$defs")
@@ -161,8 +157,7 @@ def _rebased(schema: Json) -> Json:
 
 
 def _with_args_reference(document: Document, schema: Json) -> Json:
-    """Return the edit decision with the tool's schema in place of arguments of which the response
-    schema knows nothing."""
+    """Return the edit decision with the tool's schema in place of arguments nothing is known of."""
     try:
         action = document.plain(schema["properties"]["edited_action"])
         args = document.plain(action["properties"]["args"])

@@ -52,8 +52,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a text difference: ``del``, ``ins``, ``same`` or ``skip``; parts that differ are
-    marked."""
+    """One line of a text difference: ``del``, ``ins``, ``same`` or ``skip``, with marked parts."""
 
     kind: str
     parts: tuple[tuple[str, bool], ...] = ()
@@ -133,8 +132,7 @@ def _with_moves(found: list[Change], depth: int) -> Iterator[Change]:
 
 
 def text_lines(before: str, after: str) -> tuple[Line, ...]:
-    """Return the difference of two texts: long ones by line with a little of what is around, short ones
-    in one line each."""
+    """Return the difference of two texts: long ones by line, short ones in one line each."""
     if max(len(before), len(after)) <= LONG_TEXT and "\n" not in before + after:
         return _pair(before, after)
     old, new = before.split("\n"), after.split("\n")

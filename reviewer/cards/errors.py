@@ -1,5 +1,4 @@
-"""What can be wrong with an answer: one error names its place by JSON Pointer, its code, and how to mend
-it.
+"""What can be wrong with an answer: one error names its place by JSON Pointer, its code, and how to mend it.
 
 The English wording lives here, so that the API can speak it; ``render`` translates the same templates.
 """
@@ -66,8 +65,7 @@ MESSAGES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One thing wrong with an answer. ``pointer`` is a JSON Pointer into it ("" is the whole); ``path``
-    the form field."""
+    """One thing wrong with an answer: a JSON Pointer into it ("" is the whole), and the form field."""
 
     pointer: str
     code: str

@@ -61,8 +61,7 @@ def multi_options(document: Document, schema: dict[str, Json], value: Json) -> l
 
 
 def index_of(options: Sequence[Json], value: Json) -> int | None:
-    """Return the place of a value among options: the very same one, or else an equal number of the
-    other type."""
+    """Return the place of a value among options: the very same, or else an equal number."""
     exact = next((index for index, option in enumerate(options) if same(option, value)), None)
     if exact is not None or type_of(value) not in _NUMBERS:
         return exact

@@ -1,5 +1,4 @@
-"""How a node looks, decided without drawing it: one line or a block, segments or a list, what gets the
-focus.
+"""How a node looks, decided without drawing it: one line or a block, segments or a list, the focus.
 
 Does not live here: HTML of whole fields (``paint``).
 """
@@ -63,8 +62,7 @@ def name_of(node: Node) -> str:
 
 
 def focus_of(form: Form) -> str | None:
-    """Return the path of the control that gets the focus: the first one in the place an operation was
-    about."""
+    """Return the path of the control that gets the focus after an operation."""
     if form.focus is None:
         return None
     node = next((node for node in walk(form.tree.root) if node.path == form.focus), None)

@@ -1,9 +1,8 @@
 """Names and ids of form fields, and what a browser posted under them.
 
 A name is a prefix and a path. The path is a JSON Pointer in which a list item has an id instead of an
-index, so that moving
-and removing never renames a field; ``~`` steps that a key can never make: ``~3`` branch 3, ``~+`` keys
-without a name.
+index, so that moving and removing never renames a field; ``~`` steps that a key can never make: ``~3``
+branch 3, ``~+`` keys without a name.
 """
 
 from __future__ import annotations
@@ -112,8 +111,7 @@ class Posted:
         return self._last(BASE + path)
 
     def base(self, path: str) -> tuple[Json] | None:
-        """Return the value that a raw field was turned back into a form with, or None; an empty one
-        starts fresh."""
+        """Return the value a form was started anew with, or None; an empty text starts fresh."""
         text = self.base_text(path)
         if text is None:
             return None

@@ -1,5 +1,4 @@
-"""Paints a form tree as HTML: one field after another, each control with its label, hint, error and way
-back.
+"""Paints a form tree as HTML: field after field, each with its label, hint, error and way back.
 
 Does not live here: reading what comes back (``read``), and the page around the fields (``reviewer.web``).
 """
@@ -84,8 +83,7 @@ class Painter:
         )
 
     def whole_node(self, root: Node) -> Node | None:
-        """Return what "Edit as JSON" turns into text: the arguments of an edit, or the whole answer
-        of a custom form."""
+        """Return what "Edit as JSON" turns into text: the arguments of an edit, or the whole answer."""
         if self.form_data.choice.direct:
             return None
         pointer = self.form_data.choice.args_pointer
@@ -93,8 +91,7 @@ class Painter:
         return node if isinstance(node, Group | Items | Mapping | Union) and node.children else None
 
     def body(self, node: Node) -> SafeString:
-        """Return the fields of a root: what only wraps them is left out, so that arguments stand by
-        themselves."""
+        """Return the fields of a root without what only wraps them."""
         if not isinstance(node, Group):
             return self.field(node)
         shown = [child for child in node.children if not self.is_implied(child)]

@@ -1,8 +1,8 @@
 """From a place in an answer to a field of the form: JSON Pointers, and the ``loc`` of Pydantic errors.
 
-Pydantic mixes into a ``loc`` the names of union branches (a tag, a class, a type) and reports the branches
-that nobody chose
-as well. Those are dropped while the chosen branch has an error of its own; nothing else is ever lost.
+Pydantic mixes into a ``loc`` the names of union branches (a tag, a class, a type) and reports the
+branches that nobody chose as well. Those are dropped while the chosen branch has an error of its own;
+nothing else is ever lost.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Field tree -> typed answer, or what is wrong with what was typed.
 
-What nobody touched comes back as the agent's own object, to the byte. What was typed is parsed to the type
-its field shows,
-never through a float on its way to an integer, and never coerced.
+What nobody touched comes back as the agent's own object, to the byte. What was typed is parsed to the
+type its field shows, never through a float on its way to an integer, and never coerced.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-
 
 
 def read(tree: Tree) -> tuple[Json, tuple[FieldError, ...]]:
-    """Return the answer and everything that does not parse. With errors the answer holds the typed text
-    in those places."""
+    """Return the answer and what does not parse; the answer holds the typed text in those places."""
     reader = _Reader()
     answer = reader.value(tree.root, "")
     if tree.overflow:
@@ -63,8 +61,7 @@ def is_changed(node: Node) -> bool:
 
 
 def parse_json(text: str) -> Json:
-    """Return the value of a JSON text. Raises ``Unreadable`` for duplicate keys, NaN, deep nesting and
-    plain mistakes."""
+    """Return the value of a JSON text. Raises ``Unreadable``, also for duplicate keys and NaN."""
     if not text.strip():
         raise Unreadable("json-empty")
     try:

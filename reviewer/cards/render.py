@@ -1,9 +1,8 @@
 """Cards as HTML: rows of arguments, differences, what an agent said. Forms are drawn by ``paint``.
 
 Everything an agent or a schema wrote is escaped by the template engine; hidden characters become visible
-chips. No inline style, no
-script, no Markdown. The page around (the form element, CSRF, the bar of buttons) belongs to
-``reviewer.web``.
+chips. No inline style, no script, no Markdown. The page around (the form element, CSRF, the bar of
+buttons) belongs to ``reviewer.web``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""JSON Schema made plain for drawing: local references followed, ``allOf`` merged, nullable and unions told
-apart.
+"""JSON Schema made plain for drawing: references followed, ``allOf`` merged, unions told apart.
 
 Assertions that do not change what a form looks like (``minLength``, ``not``, ``if`` …) pass through
-untouched; ``validate``
-checks them. What cannot be drawn raises ``Undrawable`` with a reason, and ``compile`` makes a raw JSON
-field of it.
+untouched; ``validate`` checks them. What cannot be drawn raises ``Undrawable`` with a reason, and
+``compile`` makes a raw JSON field of it.
 """
 
 from __future__ import annotations
@@ -61,8 +59,7 @@ _MOST_HOPS: Final = 32
 
 
 class Undrawable(Exception):
-    """A schema that has no form. ``reason`` is a key of ``words.REASONS``; ``detail`` the keyword or
-    reference."""
+    """A schema that has no form. ``reason`` is a key of ``words.REASONS``."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}")
@@ -80,8 +77,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A schema ready to be drawn: with ``options`` it is a union of them, else ``schema`` has at most
-    one type."""
+    """A schema ready to be drawn: a union of ``options``, or of at most one type."""
 
     schema: dict[str, Json]
     nullable: bool = False
@@ -115,8 +111,7 @@ class Document:
         return Shape(plain)
 
     def plain(self, schema: Json) -> dict[str, Json]:
-        """Return a schema with its references followed (what stands beside a ``$ref`` wins) and
-        ``allOf`` merged."""
+        """Return a schema with references followed (what stands beside wins) and ``allOf`` merged."""
         return self._plain(schema, hops=0)
 
     def _plain(self, schema: Json, *, hops: int) -> dict[str, Json]:
@@ -194,8 +189,7 @@ class Document:
 
 
 def merge(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json]:
-    """Return both schemas at once; the left one's annotations win. Raises ``Undrawable`` where their
-    shapes conflict."""
+    """Return both schemas at once, the left one's annotations winning. Raises ``Undrawable``."""
     merged = dict(left)
     for key, value in right.items():
         if key not in merged:

@@ -1,5 +1,4 @@
-"""The title of a card: from the author's template for the tool, or from the tool and its arguments; never
-from the model.
+"""The title of a card, from the author's template or from tool and arguments; never from the model.
 
 Does not live here: titles of fields, which come from their schema (``compile``).
 """
@@ -45,8 +44,7 @@ def title(template: str | None, tool: str, args: Json) -> str:
 
 
 def humanise(key: str) -> str:
-    """Return ``order_id`` and ``orderId`` as ``Order id``; a key without letters or digits stays as it
-    is."""
+    """Return ``order_id`` and ``orderId`` as ``Order id``."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_\-.\s]+", " ", key)).strip()
     if not spaced:
         return key

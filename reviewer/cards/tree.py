@@ -24,8 +24,7 @@ class State(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What every field has. ``path`` names it in the form (see ``names``); ``original`` is the agent's
-    value."""
+    """What every field has. ``path`` names it (see ``names``); ``original`` is the agent's value."""
 
     path: str
     key: str | int | None = None
@@ -38,8 +37,7 @@ class Node:
     states: tuple[State, ...] = (State.VALUE,)
     state: State = State.VALUE
     unseen: bool = False
-    """The reviewer asked for these fields but has not been shown them yet (no script, and another
-    button pressed)."""
+    """The reviewer asked for these fields but has not been shown them yet (without a script)."""
 
     @property
     def given(self) -> bool:
@@ -53,8 +51,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry(Node):
-    """One line or block of text: a string, an integer or a number. ``text`` is what the field shows,
-    None where nothing was typed."""
+    """A string, integer or number. ``text`` is what the field shows, None where nothing was typed."""
 
     kind: str
     text: str | None = None
@@ -122,8 +119,7 @@ class Group(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One place of a list or map. ``id`` never changes when places do; ``key`` is the typed key of a
-    map."""
+    """One place of a list or map. ``id`` never changes; ``key`` is the typed key of a map."""
 
     id: str
     node: Node
@@ -185,8 +181,7 @@ class Union(Node):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A compiled form: its root node and the schema document it came from. ``overflow``: it outgrew the
-    limits."""
+    """A compiled form and the document it came from. ``overflow``: it outgrew the limits."""
 
     root: Node
     document: Document

@@ -1,9 +1,10 @@
 """Characters that deceive: found, named and counted, so that they can be shown as visible marks.
 
-Marked (assurance S-07): bidirectional controls, zero-width characters, tags, variation selectors, fillers,
-soft hyphens, control characters, private-use characters, lone surrogates, non-characters, words that mix
-scripts, and words of look-alike letters among Latin ones. Not marked: what ordinary writing needs, such as a
-joiner inside a Persian or Hindi word or inside an emoji, or a delta before a Latin letter.
+Marked (assurance S-07): bidirectional controls, zero-width characters, tags, variation selectors,
+fillers, soft hyphens, control characters, private-use characters, lone surrogates, non-characters, words
+that mix scripts, and words of look-alike letters among Latin ones. Not marked: what ordinary writing
+needs, such as a joiner inside a Persian or Hindi word or inside an emoji, or a delta before a Latin
+letter.
 Does not live here: HTML (``render``).
 """
 
@@ -120,8 +121,7 @@ def count(value: Any) -> int:
 
 
 def visible(text: str) -> str:
-    """Return the text with every hidden character written out as ``‹U+202E›``, for places that take
-    plain text only."""
+    """Return the text with hidden characters written out as ``‹U+202E›``, for plain text."""
     return "".join(f"‹{run.glyph.code}›" if run.glyph and not run.is_word else run.text for run in runs(text))
 
 
@@ -151,8 +151,7 @@ def _name(character: str) -> str:
 
 
 def _is_ordinary(text: str, at: int) -> bool:
-    """Say whether this character does its ordinary work here: joiners in words and emoji, the return of
-    a line ending."""
+    """Say whether this character does its ordinary work here: in words, emoji, line endings."""
     character = text[at]
     before = text[at - 1] if at else ""
     after = text[at + 1] if at + 1 < len(text) else ""
@@ -206,8 +205,7 @@ def _is_mixed(word: str, scripts: set[str]) -> bool:
 
 
 def _poses_as_latin(text: str) -> bool:
-    """Say whether every Cyrillic or Greek letter of a text with Latin words in it looks like a Latin
-    one."""
+    """Say whether every Cyrillic or Greek letter in a text with Latin words looks Latin."""
     foreign = [letter for letter in text if script(letter) in _POSING]
     return bool(foreign) and _POSERS.issuperset(foreign) and _LATIN_WORD.search(text) is not None
 

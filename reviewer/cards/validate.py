@@ -1,9 +1,8 @@
 """Is an answer what the schema asks for? Errors come from the chosen branches only, each at its own field.
 
 The schema is narrowed to the branches that the answer takes, so that a mistake inside one kind of a union
-is told as such and
-not as "fits none of five". Where the narrowed schema is content but the whole one is not, one error stands
-for the whole.
+is told as such and not as "fits none of five". Where the narrowed schema is content but the whole one is
+not, one error stands for the whole.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ from reviewer.cards.values import Json
 
 
 def validate(answer: Json, schema: Json) -> tuple[FieldError, ...]:
-    """Return what is wrong with an answer, each error with a JSON Pointer; nothing for a schema that
-    cannot be read."""
+    """Return what is wrong with an answer; nothing for a schema that cannot be read."""
     return validate_tree(compile_form(schema, answer), answer)
 
 

@@ -35,8 +35,7 @@ _UNTYPEABLE = re.compile("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\uff
 
 
 def same(left: Json, right: Json) -> bool:
-    """Say whether two values are equal by JSON type and value: ``1``, ``1.0``, ``True`` and ``"1"``
-    differ."""
+    """Say whether two values are equal by JSON type: ``1``, ``1.0``, ``True``, ``"1"`` differ."""
     if type(left) is not type(right):
         return False
     if isinstance(left, dict):
@@ -107,8 +106,7 @@ def text_of(value: Json) -> str:
 
 
 def json_text(value: Json, *, indent: int | None = 2) -> str:
-    """Return readable JSON text; characters a person could not see are escaped, so that the text is
-    safe to edit."""
+    """Return readable JSON text, safe to edit: characters nobody could see are escaped."""
     try:
         text = json.dumps(value, indent=indent, ensure_ascii=False)
     except RecursionError:  # hundreds of levels: stored values have at most 64

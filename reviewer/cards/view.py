@@ -1,9 +1,8 @@
-"""Read-only rows of a value: key, value, what is sent, type. Nothing is left out; what is long is folded
-and says how long.
+"""Read-only rows of a value: key, value, what is sent, type. Nothing is left out; what is long is folded and
+says how long.
 
-Driven by the value, with the schema only as a guide: an argument that the schema does not know is shown all
-the same, and one
-that the schema knows but the agent left out is shown as not sent.
+Driven by the value, with the schema only as a guide: an argument that the schema does not know is shown
+all the same, and one that the schema knows but the agent left out is shown as not sent.
 """
 
 from __future__ import annotations
@@ -137,8 +136,7 @@ class _Viewer:
         )
 
     def _shape(self, schema: Json, value: Json) -> Shape:
-        """Return the shape of a schema, with unions narrowed to the branch of this value; an empty
-        one for what has none."""
+        """Return the shape of a schema, unions narrowed to the branch of this value."""
         nullable = False
         for _ in range(DEEPEST_ROWS):
             try:

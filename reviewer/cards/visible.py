@@ -15,8 +15,7 @@ _WORDS = {
 
 
 def visible(text: str) -> SafeString:
-    """Return text safe to show anywhere; every hidden character is a ``.glyph`` chip, a mixed-script
-    word is marked."""
+    """Return text safe to show anywhere: escaped, hidden characters as ``.glyph`` chips."""
     runs = unicode.runs(text)
     if len(runs) == 1 and runs[0].glyph is None:
         return conditional_escape(text)

@@ -1,5 +1,4 @@
-"""The words of cards that a person reads: types, reasons, verdicts. Translated here; the schema's own words
-are data."""
+"""The words of cards that a person reads, translated here; the schema's own words are data."""
 
 from __future__ import annotations
 

@@ -92,8 +92,7 @@ def _decision(verdict: str, *, optional: dict[str, Any] | None = None, **require
 
 @dataclass
 class Reviewer:
-    """Someone with one form open. ``type`` and ``press`` go through HTML and back each time, as a
-    browser would."""
+    """Someone with one form open; every step goes through HTML and back, as a browser would."""
 
     form: Form
     card: cards.Card | None = None

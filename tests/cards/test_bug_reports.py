@@ -1,5 +1,5 @@
-"""The right value for what other form renderers got wrong: public bug reports, one test each, the trigger
-as reported.
+"""The right value for what other form renderers got wrong: public bug reports, one test each, the trigger as
+reported.
 
 The numbers are those of the list the project keeps; each test's docstring names the report.
 """

@@ -1,5 +1,4 @@
-"""Whatever a client posts: nothing raises, the schema still decides, and the agent's value is never changed
-by accident."""
+"""Whatever a client posts: nothing raises, and the schema still decides."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a reviewer reads before deciding: every argument, nothing hidden, long values folded with both ends
-shown."""
+"""What a reviewer reads before deciding: every argument, long values folded with both ends shown."""
 
 from __future__ import annotations
 

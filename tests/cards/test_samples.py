@@ -1,5 +1,4 @@
-"""Every stored payload of the libraries: drawn, sent back untouched, every decision sent once, and
-accepted."""
+"""Every stored payload: drawn, sent back untouched, every decision sent once, and accepted."""
 
 from __future__ import annotations
 
