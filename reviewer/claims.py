@@ -109,10 +109,10 @@ def lock(task_id: UUID, *, by: User) -> ReviewTask:
     """Lock the task's row for the rest of the transaction; ``NotFound`` unless this person may see it."""
     if not queries.visible_tasks(by).filter(pk=task_id).exists():
         raise NotFound(_("There is no such task."))
-    return (
-        ReviewTask.objects.select_for_update(of=("self",))
-        .select_related("queue", "run", "run__agent", "claimed_by", "assigned_to")
-        .get(pk=task_id)
+    # Locked alone, then read: rows joined to a lock that had to wait are those from before the wait.
+    ReviewTask.objects.select_for_update().only("pk").get(pk=task_id)
+    return ReviewTask.objects.select_related("queue", "run", "run__agent", "claimed_by", "assigned_to").get(
+        pk=task_id
     )
 
 

@@ -174,7 +174,7 @@ def _previous_task(pause: Pause, position: int) -> ReviewTask | None:
 def _refresh_tasks(pause: Pause) -> None:
     """Raise the version of the pause's tasks; close them where the pause ended before any delivery."""
     closing = CLOSES_TASKS.get(PauseStatus(pause.status))
-    for task in pause.tasks.select_for_update().order_by("position"):
+    for task in pause.tasks.select_for_update().order_by("pk"):
         if closing and (task.is_open or pause.delivery_started_at is None):
             _close(task, closing)
         task.version += 1

@@ -143,12 +143,8 @@ def test_what_waits_for_a_move_and_a_claim_sees_them(committed_db: None, cast: C
             partial(claims.claim, task.pk, by=cast.reviewer2),
             deciding,
         )
-    now = ReviewTask.objects.get(pk=task.pk)
-    assert not isinstance(moved, ReviewTask) or now.queue == cast.mail
-    assert isinstance(decided, Decision) == (now.status == "decided")
-    assert not (isinstance(decided, Decision) and isinstance(claimed, ReviewTask)) or (
-        now.claimed_by == cast.reviewer
-    )
+    assert sorted(isinstance(item, Conflict) for item in (claimed, decided)) == [False, True]
+    assert isinstance(moved, ReviewTask) or isinstance(decided, Decision)
 
 
 def test_a_lead_assigns_to_members_only_and_moves_between_queues(cast: Cast) -> None:
