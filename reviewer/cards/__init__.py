@@ -1,7 +1,7 @@
 """Cards: any ``response_schema`` -> field tree -> form -> typed answer -> difference.
 
-Pure functions on decoded JSON. Knows no models, no LangGraph and no request objects. HTML comes from ``reviewer.cards.render`` alone;
-everything else that other rooms need is named here.
+Pure functions on decoded JSON. Knows no models, no LangGraph and no request objects. HTML comes from
+``reviewer.cards.render`` alone; everything else that other rooms need is named here.
 """
 
 from reviewer.cards.card import (

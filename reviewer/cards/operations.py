@@ -1,8 +1,8 @@
 """Structural buttons: add, remove, move, null, not sent, JSON on and off, undo.
 
-Each changes only what was posted. An operation is ``name:path`` or ``name:argument:path`` (see ``OPERATIONS``). It parses leniently and
-validates nothing: text that does not parse yet is kept as it was typed. An operation that makes no sense
-changes nothing.
+Each changes only what was posted. An operation is ``name:path`` or ``name:argument:path`` (see
+``OPERATIONS``). It parses leniently and validates nothing: text that does not parse yet is kept as it was
+typed. An operation that makes no sense changes nothing.
 """
 
 from __future__ import annotations
