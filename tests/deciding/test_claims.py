@@ -134,17 +134,27 @@ def test_of_people_who_claim_at_once_one_gets_the_task(committed_db: None, cast:
     assert ReviewTask.objects.get(pk=task.pk).claim_version == 1
 
 
-def test_what_waits_for_a_move_and_a_claim_sees_them(committed_db: None, cast: Cast) -> None:
+def test_of_a_claim_and_a_decision_at_once_one_wins(committed_db: None, cast: Cast) -> None:
     task = open_refund(by=cast.developer)
-    deciding = partial(decisions.decide, task.pk, by=cast.reviewer, answer=APPROVE, digest=task.digest)
     with held_by_another(task):
-        moved, claimed, decided = at_once(
-            partial(claims.move, task.pk, queue=cast.mail, by=cast.lead),
+        came = at_once(
             partial(claims.claim, task.pk, by=cast.reviewer2),
-            deciding,
+            partial(decisions.decide, task.pk, by=cast.reviewer, answer=APPROVE, digest=task.digest),
         )
-    assert sorted(isinstance(item, Conflict) for item in (claimed, decided)) == [False, True]
-    assert isinstance(moved, ReviewTask) or isinstance(decided, Decision)
+    assert sorted(isinstance(item, Conflict) for item in came) == [False, True]
+
+
+def test_a_decision_that_waits_for_a_move_is_made_or_the_move_is_refused(
+    committed_db: None, cast: Cast
+) -> None:
+    task = open_refund(by=cast.developer)
+    with held_by_another(task):
+        moved, decided = at_once(
+            partial(claims.move, task.pk, queue=cast.mail, by=cast.lead),
+            partial(decisions.decide, task.pk, by=cast.reviewer, answer=APPROVE, digest=task.digest),
+        )
+    assert isinstance(decided, Decision)
+    assert isinstance(moved, ReviewTask | Conflict)
 
 
 def test_a_lead_assigns_to_members_only_and_moves_between_queues(cast: Cast) -> None:
