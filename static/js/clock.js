@@ -9,17 +9,17 @@ const DAY = 24 * HOUR;
 const fill = (pattern, n) => (pattern ?? "").replace("{n}", n);
 
 function agoWords(age) {
-  if (age < MINUTE) return words.justNow;
-  if (age < HOUR) return fill(words.minAgo, Math.floor(age / MINUTE));
+  if (age < MINUTE) return words.sayJustNow;
+  if (age < HOUR) return fill(words.sayMinAgo, Math.floor(age / MINUTE));
   return null; // over an hour the server's clock time or date stays right
 }
 
 function leftWords(left) {
-  if (left <= 0) return words.overdue;
-  if (left < MINUTE) return words.minuteLeft;
-  if (left < 90 * MINUTE) return fill(words.minLeft, Math.floor(left / MINUTE));
-  if (left < 2 * DAY) return fill(words.hoursLeft, Math.round(left / HOUR));
-  return fill(words.daysLeft, Math.floor(left / DAY));
+  if (left <= 0) return words.sayOverdue;
+  if (left < MINUTE) return words.sayMinuteLeft;
+  if (left < 90 * MINUTE) return fill(words.sayMinLeft, Math.floor(left / MINUTE));
+  if (left < 2 * DAY) return fill(words.sayHoursLeft, Math.round(left / HOUR));
+  return fill(words.sayDaysLeft, Math.floor(left / DAY));
 }
 
 function setText(node, text) {

@@ -21,10 +21,10 @@ if (inbox) {
       group.querySelector("[data-count]").textContent = open;
     }
     const waiting = inbox.querySelector("[data-waiting]");
-    if (waiting) waiting.textContent = words.waiting.replace("{n}", waitingRows().length);
+    if (waiting) waiting.textContent = words.sayWaiting.replace("{n}", waitingRows().length);
     const fresh = arrivals.children.length;
     bar.hidden = fresh === 0;
-    if (fresh) bar.querySelector("[data-reveal-word]").textContent = fresh === 1 ? words.newOne : words.newMany.replace("{n}", fresh);
+    if (fresh) bar.querySelector("[data-reveal-word]").textContent = fresh === 1 ? words.sayNewOne : words.sayNewMany.replace("{n}", fresh);
     document.title = fresh ? `(${fresh}) ${plainTitle}` : plainTitle;
   }
 

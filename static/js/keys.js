@@ -107,7 +107,7 @@ if (toggle) {
 if (!/mac|iphone|ipad/i.test(navigator.platform)) {
   const rename = () => {
     for (const cap of document.querySelectorAll(".kbd")) {
-      if (cap.textContent.startsWith("⌘")) cap.textContent = cap.textContent.replace("⌘", words.ctrl ?? "Ctrl");
+      if (cap.textContent.startsWith("⌘")) cap.textContent = cap.textContent.replace("⌘", words.sayCtrl);
     }
   };
   rename();

@@ -29,7 +29,7 @@ function say(state, word, tone) {
 function lost() {
   lostSince ??= new Date();
   const clock = lostSince.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
-  say("lost", words.lost.replace("{n}", clock), "warn");
+  say("lost", words.sayLost.replace("{n}", clock), "warn");
 }
 
 function shownCard() {
@@ -50,7 +50,7 @@ function hello(socket) {
 
 document.addEventListener("htmx:ws:after:connection", (event) => {
   lostSince = null;
-  say("on", words.live, "ok");
+  say("on", words.sayLive, "ok");
   connected = event.detail.connection.socket;
   hello(connected);
 });
@@ -80,7 +80,7 @@ addEventListener("click", (event) => {
 
 // A swap of a pane brings fresh copies of the indicator: tell them what is true now.
 document.addEventListener("htmx:after:swap", () => {
-  if (root.dataset.live === "on") say("on", words.live, "ok");
+  if (root.dataset.live === "on") say("on", words.sayLive, "ok");
   else if (root.dataset.live === "lost") lost();
   const card = shownCard();
   if (connected?.readyState !== WebSocket.OPEN || card === toldCard) return;
@@ -115,6 +115,6 @@ document.addEventListener("htmx:ws:after:message:incoming", () => {
 
 const socket = document.getElementById("socket");
 if (socket) {
-  say("connecting", words.connecting, "neutral");
+  say("connecting", words.sayConnecting, "neutral");
   connect(socket);
 }

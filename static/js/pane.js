@@ -52,7 +52,7 @@ function isLate(ctx) {
 }
 
 function mayLeave() {
-  return !drafted || confirm(words.leave);
+  return !drafted || confirm(words.sayLeave);
 }
 
 if (pane) {

@@ -40,7 +40,7 @@ function toggleFold(button) {
 async function copy(button) {
   try {
     await navigator.clipboard.writeText(button.dataset.copy);
-    announce(words.copied);
+    announce(words.sayCopied);
     button.dataset.copied = "";
     setTimeout(() => delete button.dataset.copied, 1200);
   } catch {
@@ -94,14 +94,14 @@ addEventListener("pageshow", () => {
 document.addEventListener("htmx:before:swap", (event) => {
   if ((event.detail.ctx?.response?.status ?? 200) < 500) return;
   event.preventDefault();
-  announce(words.failed);
-  showProblem(words.failed);
+  announce(words.sayFailed);
+  showProblem(words.sayFailed);
 });
 
 document.addEventListener("htmx:error", (event) => {
   if (!event.detail.ctx) return;
-  announce(words.failed);
-  showProblem(words.failed);
+  announce(words.sayFailed);
+  showProblem(words.sayFailed);
 });
 
 document.addEventListener("htmx:before:request", () => {
