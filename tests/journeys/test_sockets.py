@@ -106,7 +106,7 @@ def test_the_socket_of_a_run_tells_nothing_to_whoever_may_not_see_it(
     outsider = User.objects.create(username="outsider", role="reviewer")
     with opened(site, outsider, f"/ws/runs/{run.pk}/") as socket:
         socket.send(json.dumps({"hello": None, "known": {}, "card": ""}))
-        pushes = []
+        pushes: list[str] = []
         while not hears_nothing(socket, into=pushes):
             continue
     assert pushes
