@@ -20,6 +20,7 @@ from agents_runtime.models import AgentSpec, Pause
 from agents_runtime.thread_state import RaisedInterrupt
 
 APPROVAL_PREFIX = "Tool execution requires approval"
+DECISIONS = ("approve", "edit", "reject", "respond")
 UNKNOWN_DECISIONS = ("approve", "reject")
 LEGACY_FLAGS = (
     ("allow_accept", "approve"),
@@ -203,8 +204,7 @@ def _read_per_call(value: Any, schema: Json, tools: _Tools) -> Asked:
 
 def _read_batch(value: Any, tools: _Tools) -> Asked:
     actions = value["action_requests"]
-    reviews = value.get("review_configs") or []
-    allowed = {review.get("action_name"): review.get("allowed_decisions") for review in reviews}
+    allowed = _allowed_decisions(value.get("review_configs"))
     origins = tools.in_order([(action["name"], _args(action)) for action in actions])
     requests = [
         tools.request(
@@ -219,6 +219,21 @@ def _read_batch(value: Any, tools: _Tools) -> Asked:
         for position, (action, (_, tool_call_id, said)) in enumerate(zip(actions, origins, strict=True))
     ]
     return Asked(Pause.Kind.BATCHED, tuple(requests))
+
+
+def _allowed_decisions(reviews: Any) -> dict[str, list[str]]:
+    """Return what each tool's reviewer may decide, as far as it is told in words that mean something."""
+    found = [review for review in reviews if isinstance(review, dict)] if isinstance(reviews, list) else []
+    return {
+        str(review.get("action_name")): [
+            decision for decision in DECISIONS if decision in _list(review.get("allowed_decisions"))
+        ]
+        for review in found
+    }
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _read_legacy(items: Sequence[Any], tools: _Tools) -> Asked:

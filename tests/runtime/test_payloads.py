@@ -146,6 +146,8 @@ JSON = st.recursive(
                     "action",
                     "tool_approval",
                     "allow_accept",
+                    "action_name",
+                    "allowed_decisions",
                 ]
             ),
             inner,
@@ -154,6 +156,13 @@ JSON = st.recursive(
     ),
     max_leaves=12,
 )
+
+
+@pytest.mark.parametrize("reviews", ["abc", 3, [None], [{"action_name": ["x"], "allowed_decisions": 5}], {}])
+def test_a_batch_that_tells_its_decisions_in_no_known_way_is_approved_or_rejected(reviews: Json) -> None:
+    batch = {"action_requests": [{"name": "x", "args": {}}], "review_configs": reviews}
+    (request,) = asked(batch).requests
+    assert set(request.response_schema["$defs"]) == {"ApproveDecision", "RejectDecision"}
 
 
 @given(JSON)
