@@ -17,12 +17,13 @@ from agents_runtime.canonical import Json, decode, encode, storable
 from agents_runtime.canonical import digest as digest_of
 from agents_runtime.errors import Problem
 from agents_runtime.models import Pause
-from reviewer import cards, claims, live, queries
+from reviewer import claims, live, queries
 from reviewer.accounts.models import User
 from reviewer.audit.record import record
 from reviewer.audit.subjects import of_task
 from reviewer.errors import Conflict, Invalid
 from reviewer.models import Decision, Outcome, ReviewTask, TaskStatus, Verdict
+from reviewer.shown import card_of
 
 NAMED_VERDICTS = {Verdict.APPROVE, Verdict.EDIT, Verdict.REJECT, Verdict.RESPOND}
 MAX_COMMENT = 4_000
@@ -147,7 +148,7 @@ def _guard_answer(task: ReviewTask, answer: Json, *, comment: str) -> None:
     if len(comment) > MAX_COMMENT:
         message = _("Enter %(limit)s characters or fewer.") % {"limit": f"{MAX_COMMENT:,}"}
         raise Invalid(message, (Problem("/comment", message),))
-    errors = cards.validate(answer, task.schema)
+    errors = card_of(task).validate(answer)
     if errors:
         problems = tuple(Problem(error.pointer, error.message) for error in errors)
         raise Invalid(_("The answer does not fit what the agent asked for."), problems)

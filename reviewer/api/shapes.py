@@ -18,11 +18,11 @@ from pydantic import BaseModel, Field
 from agents_runtime.canonical import decode
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.states import ExecutionStatus
-from reviewer import cards
 from reviewer.accounts.models import User
 from reviewer.api.problems import Pointed
 from reviewer.intake import person_of
 from reviewer.models import AuditEvent, Decision, ReviewTask
+from reviewer.shown import card_of
 
 Item = TypeVar("Item")
 
@@ -217,16 +217,7 @@ def _row_fields(task: ReviewTask) -> dict[str, Any]:
 
 def _allowed(task: ReviewTask) -> list[str]:
     """Return the decisions that the task's schema allows, as the card offers them."""
-    card = cards.build(
-        cards.CardRequest(
-            card_id=str(task.pk),
-            tool=task.tool,
-            args=task.arguments,
-            response_schema=task.schema,
-            args_schema=decode(task.args_schema),
-        )
-    )
-    return [choice.verdict for choice in card.choices]
+    return [choice.verdict for choice in card_of(task).choices]
 
 
 def decision_made(decision: Decision) -> DecisionMade:

@@ -17,12 +17,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from agents_runtime.canonical import Json, decode
-from reviewer import cards, queries
+from reviewer import queries
 from reviewer.accounts.models import User
 from reviewer.audit.words import DECISIONS, VERDICT_WORDS, fact_words, outcome_choices, type_choices
 from reviewer.cards import render as draw
 from reviewer.models import AuditEvent, Decision, Queue, ReviewTask
 from reviewer.queries import AuditFilter
+from reviewer.shown import card_of
 from reviewer.timeline import changes_of
 from reviewer.web.keyset import keyset_page
 from reviewer.web.requests import person
@@ -110,16 +111,7 @@ def _card_context(task: ReviewTask | None) -> dict[str, Any]:
     """Return the card as it was shown and what was decided on it."""
     if task is None:
         return {}
-    card = cards.build(
-        cards.CardRequest(
-            card_id=str(task.pk),
-            tool=task.tool,
-            args=task.arguments,
-            response_schema=task.schema,
-            args_schema=decode(task.args_schema),
-            description=task.description,
-        )
-    )
+    card = card_of(task)
     return {
         "task": task,
         "arguments": draw.render_arguments(card),

@@ -21,6 +21,7 @@ from reviewer.accounts.models import User
 from reviewer.cards import render as draw
 from reviewer.models import Decision, ReviewTask, Verdict
 from reviewer.models.queues import Risk
+from reviewer.shown import card_of
 from reviewer.web.reasons import REASONS, Reason, reason_words
 from reviewer.web.rows import holder_of, last_decision
 from reviewer.web.stages import Stage, duration_words, executions_of, stage_of
@@ -111,23 +112,6 @@ class CardPage:
     origin: str = ""
     beside: bool = False
     after: Decision | None = None
-
-
-def card_of(task: ReviewTask) -> cards.Card:
-    """Build the card of a task from what was stored when it opened."""
-    return cards.build(
-        cards.CardRequest(
-            card_id=str(task.pk),
-            tool=task.tool,
-            args=task.arguments,
-            response_schema=task.schema,
-            description=task.description,
-            title_template=None,
-            args_schema=decode(task.args_schema),
-            risk=task.risk,
-            policy=task.policy_label,
-        )
-    )
 
 
 def build_page(

@@ -15,8 +15,9 @@ from django.views.decorators.http import require_GET, require_POST
 from reviewer import cards, claims, decisions, openings, queries
 from reviewer.errors import Conflict, Invalid
 from reviewer.models import Decision, ReviewTask
+from reviewer.shown import card_of
 from reviewer.web import notices
-from reviewer.web.cardpage import CardPage, Notice, Typed, build_page, card_of
+from reviewer.web.cardpage import CardPage, Notice, Typed, build_page
 from reviewer.web.fragments import row_fragment
 from reviewer.web.inbox import next_task, open_page
 from reviewer.web.reasons import reason_error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -15,7 +16,16 @@ from reviewer.decisions import decide
 from reviewer.errors import Conflict, Invalid, NotAllowed, NotFound
 from reviewer.models import AuditEvent, Decision, Outcome, ReviewTask
 from tests.cast import Cast
-from tests.deciding.making import APPROVE, REJECT, open_refund, pause_run, question, refund
+from tests.deciding.making import (
+    APPROVE,
+    REFUND_ARGS,
+    REJECT,
+    decision_schema,
+    open_refund,
+    pause_run,
+    question,
+    refund,
+)
 
 
 def test_a_decision_its_evidence_and_the_answer_are_stored_together(cast: Cast) -> None:
@@ -241,3 +251,18 @@ def test_the_application_holds_no_right_to_change_evidence(table: str, right: st
             "SELECT has_table_privilege(%s, %s), has_table_privilege(%s, 'INSERT')", [table, right, table]
         )
         assert cursor.fetchone() == (False, True)
+
+
+def test_an_edit_is_held_to_the_tools_own_schema_where_the_request_has_none(cast: Cast) -> None:
+    """A batched request says nothing of its tool's arguments; the agent's registration does."""
+    request = replace(
+        refund(), response_schema=decision_schema("issue_refund", {"type": "object"}), args_schema=REFUND_ARGS
+    )
+    task = pause_run(request, by=cast.developer).tasks.get()
+    wrong = {
+        "type": "edit",
+        "edited_action": {"name": "issue_refund", "args": {"order_id": 7, "amount": "9.00"}},
+    }
+    with pytest.raises(Invalid) as refused:
+        decide(task.pk, by=cast.reviewer, answer=wrong, digest=task.digest)
+    assert [problem.pointer for problem in refused.value.problems] == ["/edited_action/args/order_id"]
