@@ -49,6 +49,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self.language = settings.LANGUAGE_CODE
         self.joined = set()
         self._woken = asyncio.Event()
+        # Their own group first: whatever changes after the next line is read, that group tells of.
+        await self._join({live.user_group(person.pk)})
         await self._join(await database_sync_to_async(self.groups_of)(person))
         self._work = [asyncio.create_task(self._push_forever()), asyncio.create_task(self._check_forever())]
         for work in self._work:
