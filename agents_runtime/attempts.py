@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from django.db import models
 
 from agents_runtime.canonical import decode
@@ -16,18 +19,23 @@ NOBODY_KNOWS = "The run ended while it ran; nobody knows whether it took effect.
 LOST = "The worker ended while the tool ran; nobody knows whether it took effect."
 
 
-def mark_doubts(run: Run) -> list[ToolExecution]:
+@dataclass(frozen=True)
+class Doubts:
+    """The attempts that wait for a person to say what happened, and those of them that nobody knew of yet."""
+
+    all: Sequence[ToolExecution]
+    new: Sequence[ToolExecution]
+
+
+def mark_doubts(run: Run) -> Doubts:
     """Mark attempts that were started and are run by nobody now; the caller holds the thread's lock."""
-    lost = list(
-        ToolExecution.objects.select_for_update().filter(
-            run=run, status=ExecutionStatus.STARTED, in_doubt_since__isnull=True
-        )
-    )
+    started = list(ToolExecution.objects.select_for_update().filter(run=run, status=ExecutionStatus.STARTED))
+    lost = [execution for execution in started if execution.in_doubt_since is None]
     for execution in lost:
         execution.in_doubt_since = database_now()
         execution.save(update_fields=["in_doubt_since"])
         _doubt_pause(execution.pause)
-    return lost
+    return Doubts(all=started, new=lost)
 
 
 def are_in_doubt(run: Run) -> bool:

@@ -19,6 +19,7 @@ from agents_runtime.direct import database_now
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.payloads import allowed_arguments
+from agents_runtime.records import as_name
 from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
 from agents_runtime.thread_state import GateStop
 
@@ -150,7 +151,7 @@ def _find_claim(run: Run, call: Call) -> _Claim | None:
 def _own_claim(run: Run, call: Call) -> _Claim | None:
     """A call that was asked about by itself is known by its task: the task's interrupts carry its name."""
     own = Pause.objects.filter(
-        run=run, kind=Pause.Kind.PER_CALL, tool=call.tool, interrupt_id__in=call.interrupt_ids
+        run=run, kind=Pause.Kind.PER_CALL, tool=as_name(call.tool), interrupt_id__in=call.interrupt_ids
     )
     rank = {interrupt_id: place for place, interrupt_id in enumerate(call.interrupt_ids)}
     latest = min(own, key=lambda pause: (rank[pause.interrupt_id], -pause.round), default=None)
@@ -180,7 +181,9 @@ def _is_same_call(pause: Pause, told: dict[str, Json], call: Call) -> bool:
     if pause.status in UNDERWAY:
         return True
     if pause.status == PauseStatus.DELIVERED:
-        began = pause.executions.filter(tool_call_id=call.tool_call_id, status__in=[SUSPENDED, *DONE])
+        began = pause.executions.filter(
+            tool_call_id=as_name(call.tool_call_id), status__in=[SUSPENDED, *DONE]
+        )
         return began.exists()
     return same(told["arguments"], call.arguments)
 
@@ -197,7 +200,7 @@ def _rank_in_batch(claim: _Claim, call: Call) -> tuple[bool, bool, bool, bool, i
 
 
 def _open(run: Run, call: Call, claim: _Claim | None) -> Started | Finished:
-    key = claim.key if claim else f"{call.namespace}:{call.tool_call_id}"
+    key = claim.key if claim else f"{call.namespace[:90]}:{as_name(call.tool_call_id)}"
     attempts = ToolExecution.objects.select_for_update().filter(run=run, call_key=key)
     latest = attempts.order_by("-attempt").first()
     _check_decision(run, call, claim)
@@ -292,8 +295,8 @@ def _start(
         position=claim.position if claim else 0,
         call_key=key,
         attempt=attempt,
-        tool=call.tool,
-        tool_call_id=call.tool_call_id,
+        tool=as_name(call.tool),
+        tool_call_id=as_name(call.tool_call_id),
         namespace=call.namespace,
         arguments=encode(call.arguments),
         arguments_digest=digest(call.arguments),

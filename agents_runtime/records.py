@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
-from agents_runtime.direct import database_now
+from django.db.models.functions import Now
+
+from agents_runtime.canonical import storable
 from agents_runtime.errors import NotFound, StaleEpoch
 from agents_runtime.models import Pause, Run
 from agents_runtime.states import OPEN_PAUSE
 
 TABLE = Run._meta.db_table  # noqa: SLF001  Django documents it as public
+
+MAX_NAME = 200
+CHANGEABLE = (
+    "status",
+    "pending_input",
+    "state",
+    "output",
+    "error",
+    "retry_granted",
+    "settled_epoch",
+    "started_at",
+    "finished_at",
+)
+
+
+def as_name(text: str) -> str:
+    """Return an agent's name for something as a column of names holds it."""
+    return storable(text)[:MAX_NAME]
 
 
 def lock_run(run_id: UUID, epoch: int | None = None) -> Run:
@@ -32,5 +53,17 @@ def open_pauses(run: Run) -> list[Pause]:
 
 def save_run(run: Run, *fields: str) -> None:
     """Save the named fields and the time of the change."""
-    run.updated_at = database_now()
-    run.save(update_fields=[*fields, "updated_at"])
+    changes = {name: getattr(run, name) for name in fields}
+    Run.objects.filter(pk=run.pk).update(**changes, updated_at=Now())
+
+
+def changeable(run: Run) -> dict[str, Any]:
+    """Return what a worker may change of a run, as it is now."""
+    return {name: getattr(run, name) for name in CHANGEABLE}
+
+
+def save_changes(run: Run, before: dict[str, Any]) -> None:
+    """Save what differs from ``before``; large texts that stayed as they were are not written again."""
+    changed = [name for name in CHANGEABLE if getattr(run, name) != before[name]]
+    if changed:
+        save_run(run, *changed)

@@ -1,16 +1,14 @@
 """Settling: what a reading of the thread means for the run, its pauses and its tool attempts.
 
-One transaction, checked by epoch: attempts nobody knows the end of, pauses that closed, pauses that are new,
-and then the run's own state. Called before the first step, after every step, and whatever the step raised.
+Attempts nobody knows the end of, pauses that closed, pauses that are new, and then the run's own state.
+Called before the first step, after every step, and whatever the step raised. The caller has locked the run
+in its epoch, and saves it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from uuid import UUID
-
-from django.db import transaction
 
 from agents_runtime import attempts
 from agents_runtime.canonical import decode, encode
@@ -20,7 +18,7 @@ from agents_runtime.fates import Fate, fate_of
 from agents_runtime.messages import messages_of, plain
 from agents_runtime.models import Pause, Run, RunStep
 from agents_runtime.payloads import Asked, read, read_breakpoint
-from agents_runtime.records import lock_run, open_pauses, save_run
+from agents_runtime.records import as_name, open_pauses
 from agents_runtime.states import PauseStatus, RunStatus
 from agents_runtime.thread_state import Step, ThreadState
 
@@ -28,6 +26,16 @@ MAX_STATE = 400_000
 AT_REST = frozenset({RunStatus.FINISHED, RunStatus.FAILED, RunStatus.CANCELLED})
 STUCK = "The agent came back from this step without having moved."
 UNDERWAY = frozenset({PauseStatus.ANSWERED, PauseStatus.DELIVERING})
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An interrupt that has no open pause yet; ``value`` is canonical."""
+
+    interrupt_id: str
+    namespace: str
+    value: str
+    asked: Asked
 
 
 @dataclass
@@ -53,50 +61,49 @@ class _Settlement:
         return {pause.status for pause in self.pauses if pause.is_open}
 
 
-@transaction.atomic
-def settle(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None) -> None:
-    """Bring the records into line with the thread; raise ``StaleEpoch`` if another worker holds it now."""
-    run = lock_run(run_id, epoch)
+def settle(run: Run, state: ThreadState, step: Step | None = None) -> list[Pause]:
+    """Bring the records into line with the thread; return the pauses of a run that goes on."""
     if run.status == RunStatus.CANCELLED:
         attempts.give_up(run)
     if run.status in AT_REST:
-        return
+        return []
     if not state.exists:
         _settle_without_thread(run, step)
-        return
-    doubted = attempts.mark_doubts(run)
+        return []
+    doubts = attempts.mark_doubts(run)
     settlement = _Settlement(run, state, step, open_pauses(run))
-    _note_input(run, state)
+    _note_state(settlement)
     _close_pauses(settlement)
     _open_pauses(settlement)
     _keep_error(settlement)
-    _conclude(settlement, is_in_doubt=attempts.are_in_doubt(run))
-    if doubted:
-        get_desk().run_in_doubt(run, doubted)
+    _conclude(settlement, is_in_doubt=bool(doubts.all))
+    if doubts.new:
+        get_desk().run_in_doubt(run, doubts.new)
+    return [pause for pause in settlement.pauses if pause.is_open]
 
 
-@transaction.atomic
-def fail(run_id: UUID, epoch: int, reason: str) -> None:
+def fail(run: Run, reason: str) -> None:
     """End the run with a reason, unless it rests already; a person may retry it."""
-    run = lock_run(run_id, epoch)
-    if run.is_live and run.status != RunStatus.IN_DOUBT:
-        _fail(run, reason)
-    run.settled_epoch = epoch
-    save_run(run, "settled_epoch")
+    if run.status in AT_REST or run.status == RunStatus.IN_DOUBT:
+        return
+    run.become(RunStatus.FAILED)
+    run.error = reason
+    get_desk().run_failed(run)
 
 
 def _settle_without_thread(run: Run, step: Step | None) -> None:
     """The step ended before anything was stored: nothing has happened, and the input is still to give."""
     if step is not None:
-        _fail(run, step.outcome.error or "The agent stored nothing and said nothing.")
+        fail(run, step.outcome.error or "The agent stored nothing and said nothing.")
 
 
-def _note_input(run: Run, state: ThreadState) -> None:
+def _note_state(settlement: _Settlement) -> None:
     """The input has reached the thread once the thread stands at another checkpoint than last settled."""
-    settled_at = decode(run.state)["checkpoint_id"] if run.state else ""
-    if run.pending_input and state.checkpoint_id != settled_at:
+    run, state = settlement.run, settlement.state
+    has_moved = state.checkpoint_id != (decode(run.state)["checkpoint_id"] if run.state else "")
+    if has_moved:
         run.pending_input = ""
-    if state.checkpoint_id != settled_at or not run.state:
+    if has_moved or settlement.step is not None:
         run.state = _shown(state)
 
 
@@ -134,46 +141,50 @@ def _close(pause: Pause, fate: Fate) -> None:
 
 def _open_pauses(settlement: _Settlement) -> None:
     known = {pause.interrupt_id for pause in settlement.pauses if pause.is_open}
-    messages = messages_of(settlement.state.values)
-    agent = settlement.run.agent
+    agent, messages = settlement.run.agent, messages_of(settlement.state.values)
     found = [
-        (raised.id, raised.namespace, encode(raised.value), read(raised, agent, messages))
+        _Found(raised.id, raised.namespace, encode(raised.value), read(raised, agent, messages))
         for raised in settlement.state.interrupts
         if raised.id not in known
     ]
-    breakpoint_id = f"static:{settlement.state.checkpoint_id}"
-    if settlement.state.is_at_breakpoint and not _was_met(settlement.run, breakpoint_id):
-        found.append((breakpoint_id, "", "null", read_breakpoint(settlement.state.next)))
-    opened = [_open(settlement, *entry, place=place) for place, entry in enumerate(found)]
+    if settlement.state.is_at_breakpoint:
+        breakpoint_id = f"static:{settlement.state.checkpoint_id}"
+        found.append(_Found(breakpoint_id, "", "null", read_breakpoint(settlement.state.next)))
+    if not found:
+        return
+    earlier = _earlier(settlement.run, [one.interrupt_id for one in found])
+    opened = [
+        _open(settlement.run, one, earlier.get(one.interrupt_id), place=place)
+        for place, one in enumerate(found)
+        if one.asked.kind != Pause.Kind.STATIC or one.interrupt_id not in earlier
+    ]
     if opened:
         settlement.pauses.extend(item.pause for item in opened)
         get_desk().run_paused(settlement.run, sorted(opened, key=lambda item: item.pause.place))
 
 
-def _was_met(run: Run, breakpoint_id: str) -> bool:
-    return Pause.objects.filter(run=run, interrupt_id=breakpoint_id).exists()
+def _earlier(run: Run, interrupt_ids: Sequence[str]) -> dict[str, Pause]:
+    """Return the latest pause of each interrupt that was met before."""
+    pauses = Pause.objects.filter(run=run, interrupt_id__in=interrupt_ids).order_by("round")
+    return {pause.interrupt_id: pause for pause in pauses}
 
 
-def _open(
-    settlement: _Settlement, interrupt_id: str, namespace: str, value: str, asked: Asked, *, place: int
-) -> OpenedPause:
-    run = settlement.run
-    last = Pause.objects.filter(run=run, interrupt_id=interrupt_id).order_by("-round").first()
+def _open(run: Run, found: _Found, last: Pause | None, *, place: int) -> OpenedPause:
+    asked = found.asked
     if last is not None and last.status == PauseStatus.REFUSED:
         asked = asked.after_refusal(last.answer_list, attempts.problems_of(last))
     first = asked.requests[0]
-    is_one_call = asked.kind in {Pause.Kind.PER_CALL, Pause.Kind.BATCHED, Pause.Kind.LEGACY}
     pause = Pause.objects.create(
         run=run,
-        namespace=namespace,
-        interrupt_id=interrupt_id,
+        namespace=found.namespace,
+        interrupt_id=found.interrupt_id,
         round=last.round + 1 if last else 1,
         previous=last,
         kind=asked.kind,
-        tool=first.tool[:200] if is_one_call else "",
-        tool_call_id=first.tool_call_id[:200],
+        tool=as_name(first.tool),
+        tool_call_id=as_name(first.tool_call_id),
         place=asked.place or place,
-        value=value,
+        value=found.value,
         calls=encode(asked.calls),
         response_schema=encode(first.response_schema),
     )
@@ -206,8 +217,7 @@ def _conclude(settlement: _Settlement, *, is_in_doubt: bool) -> None:
         run.become(RunStatus.WAITING)
         run.error = error or run.error
     elif error or PauseStatus.FAILED in statuses:
-        _fail(run, _failure(settlement.pauses) or error)
-    save_run(run, "status", "pending_input", "state", "output", "error", "finished_at")
+        fail(run, _failure(settlement.pauses) or error)
 
 
 def _failure(pauses: Sequence[Pause]) -> str:
@@ -220,12 +230,3 @@ def _finish(run: Run, state: ThreadState) -> None:
     run.become(RunStatus.FINISHED)
     run.output, run.error, run.finished_at = encode(plain(state.values)), "", database_now()
     get_desk().run_finished(run)
-
-
-def _fail(run: Run, reason: str) -> None:
-    if run.status == RunStatus.FAILED:
-        return
-    run.become(RunStatus.FAILED)
-    run.error = reason
-    save_run(run, "status", "error")
-    get_desk().run_failed(run)

@@ -1,9 +1,10 @@
 """Steps: whoever holds a thread's lock brings its run forward until there is nothing left to deliver.
 
-    lock -> read -> settle -> [ begin -> engine.step -> read -> settle ]* -> unlock -> look once more
+    lock -> read -> turn -> [ engine.step -> read -> turn ]* -> unlock -> look once more
 
-Lives here: the loop, and what is delivered next. Does not live here: calling the graph (``engine``), and
-what a reading of the thread means for runs and pauses (``settling``).
+A turn is one transaction, checked by epoch: it settles what was read and begins what is delivered next.
+Lives here: the loop, and the choice. Does not live here: calling the graph (``engine``), and what a reading
+of the thread means for runs and pauses (``settling``).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from agents_runtime.engine import Engine
 from agents_runtime.errors import AgentUnavailable, StaleEpoch
 from agents_runtime.models import Pause, Run, RunStep
 from agents_runtime.payloads import resume_value
-from agents_runtime.records import lock_run, open_pauses, save_run
+from agents_runtime.records import changeable, lock_run, save_changes
 from agents_runtime.settling import fail, settle
 from agents_runtime.states import PauseStatus, RunStatus
 from agents_runtime.thread_state import Delivery, GiveAnswer, GiveInput, GoOn, Step, ThreadState
@@ -31,6 +32,7 @@ from agents_runtime.thread_state import Delivery, GiveAnswer, GiveInput, GoOn, S
 log = logging.getLogger(__name__)
 MAX_DEATHS = 5
 MAX_TRIES = 3
+MAX_LOOKS = 20
 AT_REST = frozenset({RunStatus.IN_DOUBT, RunStatus.FINISHED, RunStatus.FAILED, RunStatus.CANCELLED})
 GONE = "The checkpoints of this run are gone; it cannot go on."
 DIED = "The worker died {deaths} times in a row while it ran this; it is not tried again by itself."
@@ -38,8 +40,9 @@ DIED = "The worker died {deaths} times in a row while it ran this; it is not tri
 
 def advance(run_id: UUID) -> None:
     """Bring a run forward; return at once if another worker holds its thread or nothing is to be done."""
-    while _advance_once(run_id) and recovery.has_work(run_id):
-        pass
+    for _ in range(MAX_LOOKS):
+        if not (_advance_once(run_id) and recovery.has_work(run_id)):
+            return
 
 
 def _advance_once(run_id: UUID) -> bool:
@@ -61,41 +64,60 @@ def _drive(run: Run, epoch: int) -> None:
     try:
         engine = Engine(run, epoch)
     except AgentUnavailable as problem:
-        fail(run.pk, epoch, str(problem))
+        give_up(run.pk, epoch, str(problem))
         return
-    state = engine.read()
-    settle(run.pk, epoch, state)
-    if obstacle := _obstacle(run, epoch, state):
-        fail(run.pk, epoch, obstacle)
-        return
-    tries: Counter[UUID | None] = Counter()
-    while delivery := begin(run.pk, epoch, state):
+    state, tries = engine.read(), Counter[UUID | None]()
+    delivery = turn(run.pk, epoch, state)
+    while delivery is not None:
         pause_id = getattr(delivery, "pause_id", None)
         tries[pause_id] += 1
         outcome = engine.step(delivery)
         before, state = state, engine.read()
         is_last = tries[pause_id] >= MAX_TRIES and before.checkpoint_id == state.checkpoint_id
-        settle(run.pk, epoch, state, Step(delivery, outcome, number=tries.total(), is_last_try=is_last))
+        step = Step(delivery, outcome, number=tries.total(), is_last_try=is_last)
+        delivery = turn(run.pk, epoch, state, step)
+
+
+@transaction.atomic
+def turn(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None) -> Delivery | None:
+    """Settle what a reading of the thread means, choose what is delivered next, and commit that it begins.
+
+    Raises ``StaleEpoch`` if another worker holds the thread now; then nothing is written.
+    """
+    run = lock_run(run_id, epoch)
+    before = changeable(run)
+    obstacle = _obstacle(run, epoch, state) if step is None else ""
+    pauses = settle(run, state, step)
+    if obstacle:
+        fail(run, obstacle)
+    delivery = _begin(run, epoch, pauses, state)
+    save_changes(run, before)
+    return delivery
+
+
+@transaction.atomic
+def give_up(run_id: UUID, epoch: int, reason: str) -> None:
+    """Fail a run that cannot even be read."""
+    run = lock_run(run_id, epoch)
+    before = changeable(run)
+    fail(run, reason)
+    run.settled_epoch = epoch
+    save_changes(run, before)
 
 
 def _obstacle(run: Run, epoch: int, state: ThreadState) -> str:
     """Say why the run must not go on, if so."""
     deaths = epoch - run.settled_epoch - 1
-    if deaths >= MAX_DEATHS and run.status not in AT_REST:
+    if deaths >= MAX_DEATHS:
         return DIED.format(deaths=deaths)
     was_stored = bool(run.state) and bool(decode(run.state)["checkpoint_id"])
     return GONE if was_stored and not state.exists else ""
 
 
-@transaction.atomic
-def begin(run_id: UUID, epoch: int, state: ThreadState) -> Delivery | None:
-    """Choose what to deliver next, and commit that its delivery begins; None if there is nothing."""
-    run = lock_run(run_id, epoch)
-    pauses = open_pauses(run)
+def _begin(run: Run, epoch: int, pauses: Sequence[Pause], state: ThreadState) -> Delivery | None:
     found = None if run.status in AT_REST else _next(run, pauses, state)
     if found is None:
         run.settled_epoch = epoch
-        save_run(run, "settled_epoch")
         return None
     delivery, chosen = found
     again = {PauseStatus.DELIVERING, PauseStatus.FAILED} if run.retry_granted else {PauseStatus.DELIVERING}
@@ -141,7 +163,6 @@ def _set_to_work(run: Run, delivery: Delivery, state: ThreadState) -> None:
     run.become(RunStatus.RUNNING)
     run.error, run.retry_granted = "", False
     run.started_at = run.started_at or database_now()
-    save_run(run, "status", "error", "retry_granted", "started_at")
     if was == RunStatus.WAITING:
         get_desk().run_resumed(run)
     if isinstance(delivery, GiveInput):

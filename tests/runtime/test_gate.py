@@ -10,9 +10,8 @@ from agents_runtime.checkpointer import Fence, sync_saver
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.gate import interrupt_ids
 from agents_runtime.models import Pause, Run
-from agents_runtime.settling import settle
 from agents_runtime.states import ExecutionStatus
-from agents_runtime.steps import begin
+from agents_runtime.steps import turn
 from agents_runtime.thread_state import GateStop, ThreadState
 from tests.agents import effects
 from tests.runtime.driving import (
@@ -130,9 +129,7 @@ def test_a_worker_with_an_old_epoch_starts_no_tool_and_settles_nothing() -> None
     assert isinstance(stop, GateStop)
     assert stop.kind == "stale"
     with pytest.raises(StaleEpoch):
-        settle(run.pk, run.epoch - 1, state)
-    with pytest.raises(StaleEpoch):
-        begin(run.pk, run.epoch - 1, state)
+        turn(run.pk, run.epoch - 1, state)
     started = ledger.open_call(a_call(run, epoch=run.epoch))
     assert isinstance(started, ledger.Started)
     Run.objects.filter(pk=run.pk).update(epoch=run.epoch + 1)
