@@ -36,9 +36,14 @@ function go(key) {
   if (link) location.assign(link.href);
 }
 
+// A card whose form is always open has no button for it: M goes to its first field.
+function answerField(key) {
+  return key === "m" ? document.querySelector("form[data-auto] :is(textarea, select, input:not([type=hidden]))") : null;
+}
+
 function press(key) {
   const targets = document.querySelectorAll(`[data-hotkey="${CSS.escape(key)}"]`);
-  const target = [...targets].find((node) => node.offsetParent !== null && !node.disabled);
+  const target = [...targets].find((node) => node.offsetParent !== null && !node.disabled) ?? answerField(key);
   if (!target) return false;
   target.focus();
   if (target.matches("input")) target.select();

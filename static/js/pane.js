@@ -106,7 +106,7 @@ if (pane) {
     // A form that came back, with its errors or one field more, still holds what the reader wrote.
     drafted = ctx.request.method === "POST" && Boolean(pane.querySelector("form[data-draft]:not([data-auto])"));
     if (quiet.has(ctx)) return;
-    const form = pane.querySelector("form[data-draft]");
+    const form = pane.querySelector("form[data-draft]:not([data-auto])");
     const field = form?.querySelector("input:not([type=hidden]), textarea, select");
     const wanted = ["[data-focus]", "[autofocus]", "[data-first]"].map((hook) => pane.querySelector(hook)).find(Boolean);
     const first = wanted ?? field ?? pane.querySelector("[data-card-title]");

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from agents_runtime.canonical import encode
 from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
 from reviewer import claims
 from reviewer.models import ReviewTask
@@ -232,15 +233,19 @@ def test_a_refused_answer_points_to_the_card_that_asks_again(cast: Cast, look: L
     deliver(task, ends=PauseStatus.REFUSED)
     newer = open_task(cast, order="A-2")
     ReviewTask.objects.filter(pk=newer.pk).update(
-        previous=task, refusal='[{"message":"not a valid amount","pointer":"/edited_action/args/amount"}]'
+        previous=task,
+        refusal='[{"message":"not a valid amount","pointer":"/edited_action/args/amount"}]',
+        refused_answer=encode(EDITED),
     )
 
-    old, new = look(task), look(newer)
+    old, new, form = look(task), look(newer), look(newer, query="?verdict=edit")
 
     assert "The agent refused this answer" in old.text
     assert f"/tasks/{newer.pk}/" in old.values("href")
     assert "not a valid amount" in new.text
     assert offers(new) == {"approve", "edit", "reject"}
+    amounts = [field for field in form.all("input", value="9.20") if field.attributes.get("type") == "text"]
+    assert [field.attributes.get("aria-invalid") for field in amounts] == ["true"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents_runtime.canonical import decode
+from agents_runtime.canonical import decode, digest
 from reviewer import claims, decisions
 from reviewer.models import Decision, ReviewTask
 from tests.cast import Cast
@@ -164,6 +164,20 @@ def test_a_button_that_shapes_the_form_records_nothing(cast: Cast, client_of: Cl
     assert response.status_code == 200
     assert read(response).has("data-card-diff")
     assert not Decision.objects.exists()
+
+
+def test_an_edit_shows_its_own_digest_before_it_is_sent(cast: Cast, client_of: ClientOf) -> None:
+    task = open_task(cast)
+    client = client_of(cast.reviewer)
+    data = fields(read(client.get(f"/tasks/{task.pk}/?verdict=edit")))
+    amount = next(name for name, value in data.items() if value == "18.40")
+
+    shown = read(send(client, task, data | {amount: "9.20", "_op": "refresh"}))
+    send(client, task, data | {amount: "9.20"})
+
+    sent = digest(decode(Decision.objects.get(task=task).answer))
+    assert "Your version becomes" in shown.text
+    assert sent in shown.values("title")
 
 
 def test_a_question_is_answered_on_its_card(cast: Cast, client_of: ClientOf) -> None:
