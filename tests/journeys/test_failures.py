@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from agents_runtime.models import Run
 from reviewer.models import ReviewTask
 from tests.agents import effects
-from tests.journeys.walking import OpenPage, Program, ProgramOf, becomes, eventually, task_for
+from tests.journeys.walking import OpenPage, Program, ProgramOf, becomes, choice, eventually, task_for
 from tests.processes import Worker
 from tests.runtime.driving import REJECT, call, script
 
@@ -35,7 +35,7 @@ def test_a_tool_that_raises_after_approval_is_retried_or_given_up_and_a_late_rej
     page, lead = page_for("reviewer"), page_for("lead")
     for task in (again, never):
         page.goto(f"/tasks/{task.pk}/")
-        page.get_by_role("button", name="Approve").click()
+        choice(page, "Approve").click()
         expect(page.locator("[data-card-state]")).to_contain_text(
             "Approved, but the tool failed", timeout=30_000
         )

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from reviewer.accounts.models import User
 from tests.deciding.making import open_refund
-from tests.journeys.walking import PATIENCE, elsewhere, is_live, row_of, sign_in
+from tests.journeys.walking import PATIENCE, choice, elsewhere, is_live, row_of, sign_in
 from tests.processes import Site
 
 pytestmark = pytest.mark.browser
@@ -26,7 +26,7 @@ def test_a_lost_connection_is_told_keeps_the_draft_and_is_caught_up(
     gone = elsewhere(lambda: open_refund(by=people["developer"], amount="9.10"))
     page.goto(f"/?task={task.pk}")
     is_live(page)
-    page.get_by_role("button", name="Reject").click()
+    choice(page, "Reject").click()
     message = page.locator("#pane").get_by_role("textbox", name="Message")
     message.fill("Already paid on Monday.")
     page.get_by_label("Wrong value").check()

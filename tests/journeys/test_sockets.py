@@ -66,7 +66,7 @@ def hears(socket: ClientConnection, text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("origin", [None, "https://evil.example", "null", "http://127.0.0.1:1"])
+@pytest.mark.parametrize("origin", [None, "https://evil.example", "null"])
 def test_a_foreign_or_missing_origin_is_refused_before_the_socket_opens(
     site: Site, people: dict[str, User], origin: str | None
 ) -> None:

@@ -6,7 +6,16 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from reviewer.models import Decision
-from tests.journeys.walking import OpenPage, becomes, effects_of, is_live, row_of, start_on_page, task_for
+from tests.journeys.walking import (
+    OpenPage,
+    becomes,
+    choice,
+    effects_of,
+    is_live,
+    row_of,
+    start_on_page,
+    task_for,
+)
 from tests.processes import Worker
 
 pytestmark = [pytest.mark.browser, pytest.mark.worker]
@@ -25,14 +34,14 @@ def test_a_run_is_started_decided_and_followed_without_any_script(
     # Approve, from the list; a critical card asks twice.
     page.goto("/")
     row_of(page, deletion).get_by_role("link").click()
-    page.get_by_role("button", name="Approve").click()
+    choice(page, "Approve").click()
     expect(page.get_by_text("You are about to approve a critical action")).to_be_visible()
-    page.get_by_role("button", name="Approve").click()
+    choice(page, "Approve").click()
     expect(page.get_by_text("See what came of it")).to_be_visible()
 
     # Edit, with one item less and one item more; the difference is shown before it is sent.
     page.goto(f"/tasks/{merge.pk}/")
-    page.get_by_role("button", name="Edit").click()
+    choice(page, "Edit").click()
     page.get_by_role("button", name="Remove").first.click()
     page.get_by_role("button", name="Add an item").click()
     expect(page.locator("[data-card-diff]")).to_contain_text("phone")
@@ -42,7 +51,7 @@ def test_a_run_is_started_decided_and_followed_without_any_script(
 
     # Reject, with a reason.
     page.goto(f"/tasks/{archiving.pk}/")
-    page.get_by_role("button", name="Reject").click()
+    choice(page, "Reject").click()
     page.get_by_label("Not proven").check()
     page.get_by_role("textbox", name="Message").fill("It was used last week.")
     page.locator("[data-send]").click()
@@ -97,7 +106,7 @@ def test_three_cards_are_decided_from_the_keyboard_alone(product: Worker, page_f
 
     open_by_keys(archiving.title)
     press(page, "r")
-    expect(page.get_by_role("button", name="Reject")).to_be_focused()
+    expect(choice(page, "Reject")).to_be_focused()
     press(page, "Enter")
     reason = page.get_by_label("Wrong scope")
     expect(reason).to_be_focused()
@@ -110,7 +119,7 @@ def test_three_cards_are_decided_from_the_keyboard_alone(product: Worker, page_f
 
     open_by_keys(merge.title)
     press(page, "e")
-    expect(page.get_by_role("button", name="Edit")).to_be_focused()
+    expect(choice(page, "Edit")).to_be_focused()
     press(page, "Enter")
     page.wait_for_url("**verdict=edit**")
     tab_to(page, page.get_by_role("button", name="Remove").first)
@@ -125,7 +134,7 @@ def test_three_cards_are_decided_from_the_keyboard_alone(product: Worker, page_f
     is_live(page)
     open_by_keys(deletion.title)
     press(page, "a")
-    expect(page.get_by_role("button", name="Approve")).to_be_focused()
+    expect(choice(page, "Approve")).to_be_focused()
     press(page, "Enter")
     expect(page.get_by_text("You are about to approve a critical action")).to_be_visible()
     expect(page.locator("[data-send]")).to_be_focused()

@@ -65,6 +65,11 @@ def open_card(page: Page, task: ReviewTask) -> None:
     expect(page.locator("#pane [data-card-title]")).to_have_text(task.title)
 
 
+def choice(page: Page, verb: str) -> Locator:
+    """Return what one presses on a card to take this decision: a button, or a link to its form."""
+    return page.get_by_role("group", name="Decision").locator("a, button").filter(has_text=verb)
+
+
 def task_for(run: Run, tool: str, **filters: Any) -> ReviewTask:
     """Return the one task of a run for a tool, as soon as it is there."""
     found = ReviewTask.objects.filter(run=run, tool=tool, **filters)
