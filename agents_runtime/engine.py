@@ -7,6 +7,7 @@ raises is only a hint: what became of the thread is read from the checkpoint aft
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import logging
 import threading
 from collections.abc import Mapping, Sequence
@@ -46,13 +47,14 @@ OUT_OF_TIME = "This step took longer than {seconds} seconds and was ended."
 
 
 class Engine:
-    """One run's graph under one epoch. ``allowed_types`` are the types its state may hold in a checkpoint."""
+    """One run's graph under one epoch. ``build`` is the fingerprint of the agent as this process has it."""
 
     def __init__(self, run: Run, epoch: int) -> None:
         self._run = run
         self._fence = checkpointer.Fence(run.pk, epoch)
         self._is_async = run.agent.is_async
         graph = registry.load_graph(run.agent)
+        self.build = _build(graph)
         make_saver = checkpointer.async_saver if self._is_async else checkpointer.sync_saver
         self._saver = make_saver(self._fence, _allowed_types(graph))
         self._graph: Pregel[Any, Any, Any, Any] = graph.copy({"checkpointer": self._saver})
@@ -229,6 +231,12 @@ def _is_at_breakpoint(graph: Pregel[Any, Any, Any, Any], snapshot: StateSnapshot
     return not has_failed and (is_before or bool(graph.interrupt_after_nodes))
 
 
+@functools.cache
+def _build(graph: Pregel[Any, Any, Any, Any]) -> str:
+    return registry.graph_fingerprint(graph)
+
+
+@functools.cache
 def _allowed_types(graph: Pregel[Any, Any, Any, Any]) -> set[tuple[str, ...]]:
     """Return the types that the agent declares its state with; the library loses its own list in copies."""
     builder = getattr(graph, "builder", None)

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents_runtime import attempts, enqueue
-from agents_runtime.canonical import Json, decode, encode, to_json
+from agents_runtime.canonical import Json, decode, encode, has_lone_surrogates, to_json
 from agents_runtime.desk import get_desk
 from agents_runtime.direct import database_now
 from agents_runtime.errors import AgentUnavailable, InvalidInput, NotFound, Problem, WrongState
@@ -87,7 +87,10 @@ def answer(pause: Pause, answers: Sequence[Json]) -> None:
 
 @transaction.atomic
 def retry(run_id: UUID) -> Run:
-    """Allow one more attempt at whatever failed: a whole step, or tools that raised after approval."""
+    """Allow one more attempt at whatever failed: a whole step, or tools that raised after approval.
+
+    A run that failed because its agent's build changed goes on with the build that is registered now.
+    """
     run = lock_run(run_id)
     has_failed = any(pause.status == PauseStatus.FAILED for pause in open_pauses(run))
     if run.status != RunStatus.FAILED and not (run.status == RunStatus.WAITING and (has_failed or run.error)):
@@ -95,8 +98,8 @@ def retry(run_id: UUID) -> Run:
     for execution in _failed_attempts(run):
         execution.next_grant = Grant.RETRY
         execution.save(update_fields=["next_grant"])
-    run.retry_granted = True
-    _set_to_work(run, "retry_granted")
+    run.retry_granted, run.fingerprint = True, run.agent.fingerprint
+    _set_to_work(run, "retry_granted", "fingerprint")
     return run
 
 
@@ -160,6 +163,9 @@ def cancel(run_id: UUID) -> Run:
 
 
 def _check_input(spec: AgentSpec, input: Json) -> None:
+    if has_lone_surrogates(input):
+        message = _("Half a character (a lone surrogate) stands in the input; no agent's state can hold it.")
+        raise InvalidInput(message, (Problem("", message),))
     validator = jsonschema_rs.Draft202012Validator(decode(spec.input_schema), offline=True)
     problems = tuple(
         Problem(_pointer(error.instance_path), error.message)

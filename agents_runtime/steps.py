@@ -35,7 +35,14 @@ MAX_TRIES = 3
 MAX_LOOKS = 20
 AT_REST = frozenset({RunStatus.IN_DOUBT, RunStatus.FINISHED, RunStatus.FAILED, RunStatus.CANCELLED})
 GONE = "The checkpoints of this run are gone; it cannot go on."
-DIED = "The worker died {deaths} times in a row while it ran this; it is not tried again by itself."
+DIED = (
+    "Its worker ended {deaths} times in a row while it ran this. It is not tried again by itself; "
+    "the worker's log says more."
+)
+OTHER_BUILD = (
+    "This run began on another build of its agent: other nodes, tools, gates or libraries. "
+    "Retry it to go on with the present build, or cancel it."
+)
 
 
 def advance(run_id: UUID) -> None:
@@ -66,6 +73,9 @@ def _drive(run: Run, epoch: int) -> None:
     except AgentUnavailable as problem:
         give_up(run.pk, epoch, str(problem))
         return
+    if obstacle := _obstacle(run, epoch, engine):
+        give_up(run.pk, epoch, obstacle)
+        return
     state, tries = engine.read(), Counter[UUID | None]()
     delivery = turn(run.pk, epoch, state)
     while delivery is not None:
@@ -86,10 +96,9 @@ def turn(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None)
     """
     run = lock_run(run_id, epoch)
     before = changeable(run)
-    obstacle = _obstacle(run, epoch, state) if step is None else ""
     pauses = settle(run, state, step)
-    if obstacle:
-        fail(run, obstacle)
+    if _was_stored(run) and not state.exists:
+        fail(run, GONE)
     delivery = _begin(run, epoch, pauses, state)
     save_changes(run, before)
     return delivery
@@ -105,13 +114,17 @@ def give_up(run_id: UUID, epoch: int, reason: str) -> None:
     save_changes(run, before)
 
 
-def _obstacle(run: Run, epoch: int, state: ThreadState) -> str:
-    """Say why the run must not go on, if so."""
+def _obstacle(run: Run, epoch: int, engine: Engine) -> str:
+    """Say why a run that has work to do must not even be read, if so."""
     deaths = epoch - run.settled_epoch - 1
-    if deaths >= MAX_DEATHS:
-        return DIED.format(deaths=deaths)
-    was_stored = bool(run.state) and bool(decode(run.state)["checkpoint_id"])
-    return GONE if was_stored and not state.exists else ""
+    is_other_build = _was_stored(run) and run.fingerprint not in {"", engine.build}
+    if not (deaths >= MAX_DEATHS or is_other_build) or not recovery.has_work(run.pk):
+        return ""
+    return OTHER_BUILD if is_other_build else DIED.format(deaths=deaths)
+
+
+def _was_stored(run: Run) -> bool:
+    return bool(run.state) and bool(decode(run.state)["checkpoint_id"])
 
 
 def _begin(run: Run, epoch: int, pauses: Sequence[Pause], state: ThreadState) -> Delivery | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import subprocess
 import sys
 
 import psycopg
 import pytest
+from django.core.management import CommandError, call_command
 from psycopg import sql
 
+from agents_runtime import runs
+from agents_runtime.models import Run
+from tests.runtime.driving import call, script, start
 from tests.servers import PROJECT, servers
 
 SCHEMA = "langgraph"
@@ -48,3 +53,16 @@ def test_the_scheduler_ends_when_asked(committed_db: None) -> None:
         assert "ready" in process.stdout.readline()
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=10) == 0
+
+
+@pytest.mark.usefixtures("runtime")
+def test_runs_that_a_new_build_cannot_take_up_are_listed() -> None:
+    run = start("t-per-call", script([call("pay", to="a", amount=1)]))
+    call_command("check_agents")
+    Run.objects.filter(pk=run.pk).update(fingerprint="0" * 64)
+    told = io.StringIO()
+    with pytest.raises(CommandError, match="1 run"):
+        call_command("check_agents", stdout=told)
+    assert run.short_id in told.getvalue()
+    runs.cancel(run.pk)
+    call_command("check_agents")

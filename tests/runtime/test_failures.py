@@ -207,6 +207,20 @@ def test_an_agent_that_cannot_be_loaded_fails_its_run_with_the_reason() -> None:
     assert effects.count("pay") == 1
 
 
+def test_a_run_of_another_build_stops_with_a_choice_before_it_is_even_read() -> None:
+    run = start("t-per-call", script([PAY]))
+    Run.objects.filter(pk=run.pk).update(fingerprint="0" * 64)
+    assert advance(run).status == "waiting"  # nothing to do, so nothing is wrong yet
+    run = answer(pending(run), APPROVE)
+    assert run.status == "failed"
+    assert "another build" in run.error
+    assert effects.count("pay_began") == 0
+    runs.retry(run.pk)
+    run = advance(run)
+    assert run.status == "finished", run.error
+    assert effects.count("pay") == 1
+
+
 def test_new_input_is_refused_while_reviews_are_open_and_starts_the_next_turn_afterwards() -> None:
     run = start("t-per-call", script([PAY]))
     with pytest.raises(WrongState):

@@ -186,6 +186,6 @@ def test_a_run_that_kills_its_workers_is_not_tried_for_ever() -> None:
         assert advance_in_child(run, "agents_runtime.engine:Engine:step", "GiveInput", "before") == KILLED
     run = advance(run)
     assert run.status == "failed"
-    assert "died 5 times" in run.error
+    assert "ended 5 times" in run.error
     runs.retry(run.pk)
     assert advance(Run.objects.get(pk=run.pk)).status == "waiting"
