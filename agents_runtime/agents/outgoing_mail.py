@@ -157,7 +157,7 @@ def _draft(turn: Turn, found: dict[str, Any]) -> Say:
         "priority": "high" if turn.field("Topic") == "service_interruption" else "normal",
     }
     return Say(
-        f"I found {len(people)} contact(s) and drafted a letter to {names}. Our account manager gets a copy.",
+        f"I drafted a letter to {names}. Our account manager gets a copy.",
         (Call("send_email", arguments),),
     )
 

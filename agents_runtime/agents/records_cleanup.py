@@ -30,7 +30,7 @@ At the end, say of each change whether it was done, done in another way, or refu
 
 RecordId = Annotated[str, Field(description="Record number, such as C-20417.", pattern=r"^C-\d{5}$")]
 Scope = Literal["nightly_check", "closed_accounts"]
-Retention = Literal["1_year", "5_years", "10_years"]
+Retention = Literal["1 year", "5 years", "10 years"]
 
 PROBLEMS: dict[str, dict[str, str]] = {
     "nightly_check": {
@@ -156,7 +156,7 @@ def _propose(turn: Turn, found: dict[str, str]) -> Say:
                     "take_from_duplicate": ["phone", "address"],
                 },
             ),
-            Call("archive_record", {"record_id": found["archive"], "retention": "5_years"}),
+            Call("archive_record", {"record_id": found["archive"], "retention": "5 years"}),
             Call("read_record", {"record_id": found["unclear"]}),
         ),
     )

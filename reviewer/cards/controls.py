@@ -24,6 +24,7 @@ from reviewer.cards.looks import (
     is_one_line,
     joined,
     name_of,
+    option_labels,
     option_text,
 )
 from reviewer.cards.names import BRANCH, ITEMS, KEY, VALUE
@@ -116,8 +117,8 @@ class Controls:
 
     def choice(self, node: Choice, name: str) -> SafeString:
         options: list[dict[str, Any]] = [
-            {"value": str(at), "label": option_text(option, node), "checked": node.picked == str(at)}
-            for at, option in enumerate(node.options)
+            {"value": str(at), "label": label, "checked": node.picked == str(at)}
+            for at, label in enumerate(option_labels(node.options, node))
         ]
         current = node.given and node.picked == Choice.CURRENT
         if node.given and (current or is_foreign(node)):
@@ -137,8 +138,8 @@ class Controls:
 
     def multi(self, node: Multi) -> SafeString:
         options = [
-            {"value": str(index), "label": option_text(option, None), "checked": index in node.picked}
-            for index, option in enumerate(node.options)
+            {"value": str(index), "label": label, "checked": index in node.picked}
+            for index, label in enumerate(option_labels(node.options, None))
         ]
         return draw("multi", name=VALUE + node.path, options=options, **self.page.aria(node, ""))
 

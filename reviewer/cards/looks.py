@@ -16,6 +16,7 @@ from django.utils.translation import gettext, ngettext
 from reviewer.cards import unicode, words
 from reviewer.cards.card import Form
 from reviewer.cards.names import EXTRA_STEP
+from reviewer.cards.titles import humanise
 from reviewer.cards.tree import Branch, Choice, Entry, Fixed, Group, Mapping, Node, Raw, State, Union, walk
 from reviewer.cards.values import MISSING, Json, json_text
 from reviewer.cards.visible import visible
@@ -47,6 +48,7 @@ _PROSE: Final = frozenset(
 )
 _LONG_LINE: Final = 70
 _DATE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})?")
+_NAME_LIKE: Final = re.compile(r"[a-z]{2,}[a-z0-9]*([_-][a-z0-9]+)*")
 _MOST_SEGMENTS: Final = 4
 _LONGEST_SEGMENTS: Final = 48
 LONGEST_WAS: Final = 120
@@ -91,7 +93,7 @@ def is_branch(node: Node) -> bool:
 
 def is_labelable(node: Node) -> bool:
     if isinstance(node, Choice):
-        return not fits_segments([option_text(option, node) for option in node.options]) or is_foreign(node)
+        return not fits_segments(option_labels(node.options, node)) or is_foreign(node)
     return isinstance(node, Entry | Raw)
 
 
@@ -134,6 +136,16 @@ def option_text(option: Json, node: Choice | None) -> str:
         if isinstance(option, str) and option.strip()
         else json_text(option, indent=None)
     )
+
+
+def option_labels(options: Sequence[Json], node: Choice | None) -> list[str]:
+    """Return what the options are called: names of a program as words, unless two would read the same."""
+    texts = [option_text(option, node) for option in options]
+    spoken = [
+        humanise(text) if isinstance(option, str) and _NAME_LIKE.fullmatch(text) else text
+        for option, text in zip(options, texts, strict=True)
+    ]
+    return spoken if len(set(spoken)) == len(spoken) else texts
 
 
 def branch_labels(branches: Sequence[Branch]) -> list[str]:

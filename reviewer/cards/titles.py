@@ -15,6 +15,7 @@ LONGEST: Final = 120
 _LONGEST_VALUE: Final = 40
 _MOST_ARGUMENTS: Final = 2
 _FIELD: Final = re.compile(r"\{([A-Za-z_][\w-]*(?:\.[\w-]+)*)\}")
+_ACRONYMS: Final = frozenset({"api", "bic", "csv", "html", "iban", "ip", "json", "pdf", "sql", "url", "vat"})
 _TELLING: Final = (
     "title",
     "name",
@@ -48,9 +49,15 @@ def humanise(key: str) -> str:
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_\-.\s]+", " ", key)).strip()
     if not spaced:
         return key
-    words = [word if word.isupper() and len(word) > 1 else word.lower() for word in spaced.split(" ")]
+    words = [_word(word) for word in spaced.split(" ")]
     text = " ".join(words)
     return text[:1].upper() + text[1:]
+
+
+def _word(word: str) -> str:
+    if word.isupper() and len(word) > 1:
+        return word
+    return word.upper() if word.lower() in _ACRONYMS else word.lower()
 
 
 def _fill(template: str, args: Json) -> str | None:

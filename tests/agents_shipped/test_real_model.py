@@ -82,7 +82,7 @@ def test_several_calls_of_one_turn_pause_one_by_one(provider: ModelServer, home:
             "All at once.",
             (
                 ("call_1", "delete_record", {"record_id": "C-20417", "reason": "Erasure."}),
-                ("call_2", "archive_record", {"record_id": "C-11764", "retention": "1_year"}),
+                ("call_2", "archive_record", {"record_id": "C-11764", "retention": "1 year"}),
                 ("call_3", "read_record", {"record_id": "C-19550"}),
             ),
         )

@@ -38,7 +38,7 @@ def test_an_approved_change_runs_while_the_others_still_wait(proposed: Conversat
 
 def test_the_summary_says_what_was_done_changed_and_refused(proposed: Conversation) -> None:
     proposed.approve("merge_records")
-    proposed.edit("archive_record", retention="10_years")
+    proposed.edit("archive_record", retention="10 years")
     proposed.reject("delete_record", "The erasure request was withdrawn.")
     assert proposed.is_over
     assert [tool for tool, _ in proposed.effects] == ["merge_records", "archive_record"]

@@ -147,6 +147,17 @@ def brief_age(moment: dt.datetime) -> str:
 
 
 @register.simple_tag
+def age(moment: dt.datetime) -> str:
+    """Tell an age in words, for tables and figures: "26 min", "3 h", "2 days"."""
+    passed = timezone.now() - moment
+    if passed < HOUR:
+        return gettext("%(n)s min") % {"n": max(0, int(passed.total_seconds() // 60))}
+    if passed < 2 * DAY:
+        return gettext("%(n)s h") % {"n": int(passed.total_seconds() // 3600)}
+    return gettext("%(n)s days") % {"n": passed.days}
+
+
+@register.simple_tag
 def due(
     deadline: dt.datetime | None, asked: dt.datetime | None = None, *, suffix: str = ""
 ) -> SafeString | str:
