@@ -56,7 +56,9 @@ def settle(
 @transaction.atomic
 def add_input(run_id: UUID, *, input: Json, by: User) -> Run:
     """Give a finished run its next input; refused while reviews are open."""
-    _guard(run_id, by=by)
+    found = queries.get_run(by, run_id)
+    if not permissions.can_feed_run(by, requested_by=found.requested_by):
+        raise NotAllowed(_("Only its developer, a lead or an administrator can give a run new input."))
     run = runs.add_input(run_id, input=input)
     record("run.input_added", actor=by, subject=of_run(run, input_digest=digest(input)))
     return _publish(run)
@@ -73,9 +75,9 @@ def cancel(run_id: UUID, *, by: User) -> Run:
 
 def _guard(run_id: UUID, *, by: User) -> None:
     run = queries.get_run(by, run_id)
-    if not permissions.can_steer_run(by, requested_by=run.requested_by):
+    if not permissions.can_steer_run(by, run_id=run.pk, requested_by=run.requested_by):
         raise NotAllowed(
-            _("Only the developer who started this run, a lead or an administrator can do this.")
+            _("Only members of the queues that this run has asked, its developer and leads can do this.")
         )
 
 

@@ -6,6 +6,8 @@ the yes-or-no functions. Nothing is cached, so a change of membership holds from
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.db.models import Q
 
 from reviewer.accounts.models import Role, User
@@ -71,8 +73,19 @@ def can_start_runs(user: User) -> bool:
     return user.role in {Role.DEVELOPER, Role.LEAD, Role.ADMIN}
 
 
-def can_steer_run(user: User, *, requested_by: str) -> bool:
-    """Say whether this person may retry, settle or cancel the run, given that they see it."""
+def can_steer_run(user: User, *, run_id: UUID, requested_by: str) -> bool:
+    """Say whether this person may retry, settle or cancel the run, given that they see it.
+
+    Beside those who own the run: the members of every queue that it has asked, since somebody has to say what
+    became of a call that they approved.
+    """
+    return can_feed_run(user, requested_by=requested_by) or (
+        user.role != Role.AUDITOR and user.memberships.filter(queue__tasks__run_id=run_id).exists()
+    )
+
+
+def can_feed_run(user: User, *, requested_by: str) -> bool:
+    """Say whether this person may give the run its next input, given that they see it."""
     return user.role in {Role.ADMIN, Role.LEAD} or (
         requested_by == user.reference and user.role == Role.DEVELOPER
     )

@@ -125,7 +125,7 @@ def build_page(
         stage=stage,
         holds=_holds(task, reader),
         can_claim=is_open and holder_of(task) is None,
-        can_steer=permissions.can_steer_run(reader, requested_by=task.run.requested_by),
+        can_steer=permissions.can_steer_run(reader, run_id=task.run_id, requested_by=task.run.requested_by),
         actions=actions,
         verdict=form.verdict,
         alone=len(actions) == 1 and not actions[0].direct,

@@ -24,7 +24,7 @@ from reviewer.accounts import permissions
 from reviewer.accounts.models import User
 from reviewer.timeline import Story, tell
 from reviewer.web.inputforms import input_form, misfits, read_input
-from reviewer.web.requests import person, safe_next
+from reviewer.web.requests import person, safe_next, whole_number
 
 STATE_PARTS = ("values", "next", "interrupts")
 OUTCOMES = ("happened", "run_again", "stop")
@@ -75,7 +75,7 @@ def settle(request: HttpRequest, run_id: UUID) -> HttpResponse:
         outcome=outcome,
         by=reader,
         result=_result(request.POST.get("result", "")) if outcome == "happened" else None,
-        execution_id=_whole_number(request.POST.get("execution", "")),
+        execution_id=whole_number(request.POST.get("execution", "")),
     )
     messages.info(request, _("It is recorded what you said. The run goes by that."))
     return _go_on(request, run_id)
@@ -130,13 +130,14 @@ def _go_on(request: HttpRequest, run_id: UUID) -> HttpResponse:
 
 def _may(reader: User, found: Run, story: Story) -> dict[str, bool]:
     """Return what the reader can do to the run in its present state."""
-    if not permissions.can_steer_run(reader, requested_by=found.requested_by):
+    if not permissions.can_steer_run(reader, run_id=found.pk, requested_by=found.requested_by):
         return {}
     return {
         "cancel": found.is_live or found.status == RunStatus.FAILED,
         "retry": found.status == RunStatus.FAILED or _waits_with_a_failure(found, story),
         "settle": found.status == RunStatus.IN_DOUBT,
-        "input": found.status == RunStatus.FINISHED,
+        "input": found.status == RunStatus.FINISHED
+        and permissions.can_feed_run(reader, requested_by=found.requested_by),
     }
 
 
@@ -158,7 +159,3 @@ def _result(text: str) -> Json:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text.replace("\r\n", "\n")
-
-
-def _whole_number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() else None

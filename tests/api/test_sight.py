@@ -33,8 +33,8 @@ DECIDED_BY = {
     "outsider": 404,
 }
 STEERED_BY = {
-    "reviewer": 403,
-    "reviewer2": 403,
+    "reviewer": 200,  # a member of the queue that the run has asked
+    "reviewer2": 200,
     "lead": 200,
     "admin": 200,
     "auditor": 403,
@@ -92,10 +92,17 @@ def test_claims_are_for_members(
 
 
 @pytest.mark.parametrize(("name", "status"), STEERED_BY.items())
-def test_a_run_is_steered_by_its_developer_and_by_leads(
+def test_a_run_is_steered_by_those_it_asked_its_developer_and_leads(
     cast: Cast, api_client: Programs, task: ReviewTask, name: str, status: int
 ) -> None:
     assert api_client(cast.people[name]).post(f"runs/{task.run_id}/cancel").status_code == status
+
+
+def test_those_whom_a_run_asked_do_not_give_it_new_input(
+    cast: Cast, api_client: Programs, task: ReviewTask
+) -> None:
+    response = api_client(cast.reviewer).post(f"runs/{task.run_id}/input", {"input": {}})
+    assert response.status_code == 403
 
 
 @pytest.mark.parametrize(("name", "status"), AUDITED_BY.items())

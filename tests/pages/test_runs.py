@@ -208,9 +208,9 @@ def test_settling_without_a_choice_says_so_and_keeps_what_was_typed(cast: Cast, 
     assert "re_55" in response.content.decode()
 
 
-def test_a_reviewer_sees_a_doubt_but_cannot_settle_it(cast: Cast, client_of: ClientOf) -> None:
+def test_an_auditor_sees_a_doubt_but_cannot_settle_it(cast: Cast, client_of: ClientOf) -> None:
     execution = make_doubt(cast)
-    client = client_of(cast.reviewer)
+    client = client_of(cast.auditor)
     assert "Record this" not in text_of(client, f"/runs/{execution.run_id}/")
     assert client.post(f"/runs/{execution.run_id}/settle/", {"outcome": "stop"}).status_code == 403
 

@@ -188,7 +188,7 @@ def test_a_rejection_that_reached_the_agent_says_that_nothing_ran(cast: Cast, lo
     assert "Nothing was run. The agent was told why." in look(task).text
 
 
-@pytest.mark.parametrize(("who", "may"), [("lead", True), ("reviewer", False)])
+@pytest.mark.parametrize(("who", "may"), [("lead", True), ("reviewer", True), ("auditor", False)])
 def test_approved_but_failed_offers_retry_and_cancel_to_those_who_may(
     cast: Cast, look: Look, who: str, may: bool
 ) -> None:
