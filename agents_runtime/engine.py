@@ -186,7 +186,7 @@ def _thread_state(graph: Pregel[Any, Any, Any, Any], snapshot: StateSnapshot, sa
     unfinished = [task for task in snapshot.tasks if task.id not in finished]
     interrupts = [
         _raised(task, interrupt, answered.get(task.id, 0))
-        for task in sorted(unfinished, key=lambda task: repr(task.path))
+        for task in sorted(unfinished, key=_place)
         for interrupt in task.interrupts
     ]
     return ThreadState(
@@ -199,6 +199,11 @@ def _thread_state(graph: Pregel[Any, Any, Any, Any], snapshot: StateSnapshot, sa
         errors=tuple(str(task.error) for task in unfinished if task.error is not None),
         is_at_breakpoint=bool(unfinished) and not interrupts and _is_at_breakpoint(graph, snapshot),
     )
+
+
+def _place(task: PregelTask) -> list[tuple[int, int, str]]:
+    """Order tasks as their step made them: the tenth call comes after the second one."""
+    return [(0, step, "") if isinstance(step, int) else (1, 0, str(step)) for step in task.path]
 
 
 def _answers_by_task(writes: Any) -> Mapping[str, int]:

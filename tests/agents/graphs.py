@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from decimal import Decimal
 from typing import Annotated, Any, Literal, TypedDict
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import interrupt
+from langgraph.types import Send, interrupt
 from pydantic import BaseModel, Field, field_validator
 
 from tests.agents import effects
@@ -72,6 +73,15 @@ def asker() -> Any:
     return _one_node(ask)
 
 
+def parrot() -> Any:
+    """Ask whatever JSON it is given, in whatever shape."""
+
+    def ask(state: State) -> State:
+        return {"answers": [interrupt(json.loads(state["ask"]))]}
+
+    return _one_node(ask)
+
+
 def stubborn() -> Any:
     """Ask until the answer is a number."""
 
@@ -103,6 +113,43 @@ def breakpoint_before() -> Any:
     graph.add_edge("prepare", "act")
     graph.add_edge("act", END)
     return graph.compile(interrupt_before=["act"])
+
+
+def breakpoint_after() -> Any:
+    """Stop after the first node."""
+
+    def prepare(state: State) -> State:
+        return {"answers": ["prepared"]}
+
+    def act(state: State) -> State:
+        effects.happened("act")
+        if effects.is_set("fail_node"):
+            raise RuntimeError("the node does not work today")
+        return {"answers": ["acted"]}
+
+    graph = StateGraph(State)
+    graph.add_node("prepare", prepare)
+    graph.add_node("act", act)
+    graph.add_edge(START, "prepare")
+    graph.add_edge("prepare", "act")
+    graph.add_edge("act", END)
+    return graph.compile(interrupt_after=["prepare"])
+
+
+def crowd() -> Any:
+    """Ask one question for each of many, side by side."""
+
+    def spread(state: State) -> list[Send]:
+        return [Send("ask", {"ask": str(number)}) for number in range(int(state["ask"]))]
+
+    def ask(state: State) -> State:
+        return {"answers": [interrupt({"number": state["ask"]})]}
+
+    graph = StateGraph(State)
+    graph.add_node("ask", ask)
+    graph.add_conditional_edges(START, spread, ["ask"])
+    graph.add_edge("ask", END)
+    return graph
 
 
 def failing() -> Any:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
+from pytest_django.fixtures import Settings
 
-from agents_runtime import registry, runs
-from agents_runtime.canonical import decode
+from agents_runtime import registry, runs, steps
+from agents_runtime.canonical import Json, decode
 from agents_runtime.checkpointer import Fence, sync_saver
+from agents_runtime.desk import OpenedPause, get_desk
 from agents_runtime.errors import WrongState
 from agents_runtime.models import Run
+from reviewer.intake import Desk
 from tests.agents import effects
 from tests.runtime.driving import (
     APPROVE,
@@ -158,6 +163,65 @@ def test_a_refused_edit_leaves_its_siblings_alone() -> None:
     assert run.status == "finished", run.error
     assert effects.count("pay", amount=4) == effects.count("pay") == 1
     assert effects.count("drop") == 1
+
+
+def in_subagent(*calls: Json) -> Json:
+    """Return the input by which the boss lets its subagent make these calls."""
+    return script([call("delegate", task=script(list(calls))["messages"][0]["content"])])
+
+
+def test_a_subagents_tool_that_raises_waits_for_a_persons_retry() -> None:
+    effects.flag("fail_pay").touch()
+    run = start("t-boss", in_subagent(PAY, call("drop", path="/a")))
+    run = answer(pending(run, "pay"), APPROVE)
+    assert run.status == "waiting"
+    assert pauses(run, tool="pay")[0].status == "failed"
+    run = answer(pending(run), APPROVE)
+    assert effects.count("pay_began") == 1
+    assert effects.count("drop") == 1
+    assert run.status == "failed"
+    effects.flag("fail_pay").unlink()
+    runs.retry(run.pk)
+    run = advance(run)
+    assert run.status == "finished", run.error
+    assert effects.count("pay") == effects.count("drop") == 1
+
+
+def test_an_edit_that_a_subagent_refuses_opens_a_linked_pause() -> None:
+    run = start("t-boss", in_subagent(PAY, call("drop", path="/a")))
+    run = answer(pending(run, "pay"), edit("pay", to=5, amount="x"))
+    assert run.status == "waiting"
+    assert effects.all_effects() == []
+    again = pending(run, "pay")
+    assert again.round == 2
+    answer(again, edit("pay", to="b", amount=2))
+    run = answer(pending(run), REJECT)
+    assert run.status == "finished", run.error
+    assert effects.count("pay", to="b", amount=2) == effects.count("pay") == 1
+
+
+def test_a_desk_that_takes_nothing_ends_the_run_and_not_the_worker(settings: Settings) -> None:
+    settings.COUNTERSIGN_DESK = f"{__name__}.ClosedDesk"
+    get_desk.cache_clear()
+    run = runs.start("t-per-call", input=script([PAY]), requested_by="tests")
+    for _ in range(steps.MAX_DEATHS):
+        with pytest.raises(LookupError):
+            steps.advance(run.pk)
+    run = advance(run)
+    assert run.status == "failed"
+    assert "the worker's log says more" in run.error
+    settings.COUNTERSIGN_DESK = "reviewer.intake.Desk"
+    get_desk.cache_clear()
+    runs.retry(run.pk)
+    assert advance(run).status == "waiting"
+
+
+class ClosedDesk(Desk):
+    """A desk that cannot open tasks."""
+
+    def run_paused(self, run: Run, opened: Sequence[OpenedPause]) -> None:
+        """Fail."""
+        raise LookupError("no desk today")
 
 
 def test_a_batch_that_the_agent_refuses_fails_with_the_reason() -> None:

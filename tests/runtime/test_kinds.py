@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from agents_runtime import runs
 from agents_runtime.canonical import Json, decode
 from agents_runtime.models import Pause
 from tests.agents import effects
@@ -47,6 +50,20 @@ def test_equal_calls_of_a_batch_are_told_apart() -> None:
     run = answer(pending(run), APPROVE, REJECT, APPROVE)
     assert run.status == "finished", run.error
     assert effects.count("drop") == 2
+
+
+@pytest.mark.parametrize("name", ["nul \x00", "long " * 200, "\x00" * 200, ""])
+def test_names_that_no_column_holds_are_asked_about_all_the_same(name: str) -> None:
+    shapes: list[Json] = [
+        {"type": "tool_approval", "name": name, "args": {name: name}, "tool_call_id": name},
+        {"action_requests": [{"name": name, "args": {}}]},
+        {"action_request": {"action": name, "args": {}}, "config": {"allow_ignore": True}},
+    ]
+    for shape in shapes:
+        run = start("t-parrot", {"ask": json.dumps(shape)})
+        assert run.status == "waiting", run.error
+        run = answer(pending(run), REJECT)
+        assert run.status == "finished", run.error
 
 
 def test_a_typed_question_is_asked_with_its_schema() -> None:
@@ -102,6 +119,32 @@ def test_a_breakpoint_is_a_pause_to_go_on() -> None:
     run = answer(pause, "continue")
     assert run.status == "finished"
     assert effects.count("act") == 1
+
+
+def test_a_breakpoint_after_a_node_is_a_pause_and_a_failure_behind_it_is_no_pause() -> None:
+    run = start("t-breakpoint-after", {"ask": "x"})
+    pause = pending(run)
+    effects.flag("fail_node").touch()
+    run = answer(pause, "continue")
+    assert run.status == "failed"
+    assert effects.count("act") == 1
+    assert [one.status for one in pauses(run)] == ["delivered"]
+    effects.flag("fail_node").unlink()
+    runs.retry(run.pk)
+    run = advance(run)
+    assert run.status == "finished", run.error
+    assert effects.count("act") == 2
+
+
+def test_many_questions_side_by_side_each_get_their_own_answer() -> None:
+    run = start("t-crowd", {"ask": "12"})
+    asked = pauses(run)
+    assert [decode(pause.value)["number"] for pause in asked] == [str(number) for number in range(12)]
+    for pause in reversed(asked):
+        give(pause, int(decode(pause.value)["number"]))
+    run = advance(run)
+    assert run.status == "finished", run.error
+    assert decode(run.output)["answers"] == list(range(12))
 
 
 def test_a_subagents_calls_are_asked_about_one_by_one() -> None:
