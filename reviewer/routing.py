@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
+from agents_runtime.canonical import storable
 from reviewer.clock import database_now
 from reviewer.models import Policy, Queue
 from reviewer.models.queues import Risk
@@ -41,7 +42,7 @@ def route(*, agent: str, tool: str) -> Route:
 
 def _matching_policy(*, agent: str, tool: str) -> Policy | None:
     matching = Policy.objects.select_related("queue").filter(
-        Q(agent=agent) | Q(agent=""), Q(tool=tool) | Q(tool="")
+        Q(agent=agent) | Q(agent=""), Q(tool=storable(tool)) | Q(tool="")
     )
     # A policy for the tool says more than one for the agent; one for both says most.
     return max(matching, key=lambda policy: (policy.tool != "", policy.agent != ""), default=None)
