@@ -63,6 +63,15 @@ def storable(text: str) -> str:
     return text.replace("\x00", "\\u0000").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def has_lone_surrogates(value: object) -> bool:
+    """Say whether a text within ``value`` holds half a character, which UTF-8 cannot tell."""
+    try:
+        json.dumps(to_json(value), ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def to_json(value: object) -> Json:
     """Return ``value`` as plain JSON data, tagging whatever JSON cannot hold."""
     return _plain(value, depth=0)

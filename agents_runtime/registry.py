@@ -24,7 +24,7 @@ from agents_runtime.errors import AgentUnavailable
 from agents_runtime.fingerprint import fingerprint
 from agents_runtime.input_schemas import for_people
 from agents_runtime.listings import MAX_TITLE, SHIPPED, Entry, Gate, Trouble, read_all
-from agents_runtime.loading import Graph, load
+from agents_runtime.loading import MAX_MESSAGE, Graph, load
 from agents_runtime.models import AgentSpec, RegistrationProblem
 from agents_runtime.typed_inputs import input_schema
 
@@ -168,6 +168,11 @@ def _input_schema(entry: Entry, graph: Graph) -> tuple[Json, tuple[Trouble, ...]
     is_whole_state = isinstance(builder, StateGraph) and builder.input_schema is builder.state_schema
     whole, formless = input_schema(graph)
     schema = for_people(whole, is_whole_state=is_whole_state)
+    try:
+        jsonschema_rs.Draft202012Validator(schema, offline=True)
+    except ValueError as problem:  # the engine's own errors are ValueErrors
+        words = " ".join(str(problem).split())[:MAX_MESSAGE]
+        return {}, (_trouble(entry, f"Its input schema is not valid, so any JSON is taken: {words}"),)
     if not formless:
         return schema, ()
     message = f"Part of its input has no JSON form, so any JSON is taken there: {', '.join(formless)}."

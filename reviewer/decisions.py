@@ -27,6 +27,7 @@ from reviewer.shown import card_of
 
 NAMED_VERDICTS = {Verdict.APPROVE, Verdict.EDIT, Verdict.REJECT, Verdict.RESPOND}
 MAX_COMMENT = 4_000
+MAX_REASON = 40
 
 
 def decide(
@@ -81,7 +82,7 @@ def _decide(
     _guard_digest(task, digest)
     claims.guard_not_taken(task, by=by)
     _guard_claim_version(task, by=by, claim_version=claim_version)
-    _guard_answer(task, answer, comment=comment)
+    _guard_answer(task, answer, comment=comment, reason_code=reason_code)
 
     claims.hold(task, by=by)
     decision = Decision.objects.create(
@@ -91,7 +92,7 @@ def _decide(
         verdict=verdict_of(answer),
         answer=encode(answer),
         digest=task.digest,
-        reason_code=reason_code,
+        reason_code=storable(reason_code),
         comment=storable(comment),
         via=via,
     )
@@ -105,7 +106,7 @@ def _decide(
             digest=task.digest,
             answer_digest=digest_of(answer),
             answer=decision.answer,
-            reason_code=reason_code,
+            reason_code=decision.reason_code,
             comment=decision.comment,
             via=via,
         ),
@@ -144,14 +145,19 @@ def _guard_claim_version(task: ReviewTask, *, by: User, claim_version: int | Non
     )
 
 
-def _guard_answer(task: ReviewTask, answer: Json, *, comment: str) -> None:
-    if len(comment) > MAX_COMMENT:
-        message = _("Enter %(limit)s characters or fewer.") % {"limit": f"{MAX_COMMENT:,}"}
-        raise Invalid(message, (Problem("/comment", message),))
+def _guard_answer(task: ReviewTask, answer: Json, *, comment: str, reason_code: str) -> None:
+    _guard_length(comment, MAX_COMMENT, "/comment")
+    _guard_length(storable(reason_code), MAX_REASON, "/reason_code")
     errors = card_of(task).validate(answer)
     if errors:
         problems = tuple(Problem(error.pointer, error.message) for error in errors)
         raise Invalid(_("The answer does not fit what the agent asked for."), problems)
+
+
+def _guard_length(text: str, limit: int, pointer: str) -> None:
+    if len(text) > limit:
+        message = _("Enter %(limit)s characters or fewer.") % {"limit": f"{limit:,}"}
+        raise Invalid(message, (Problem(pointer, message),))
 
 
 def _conclude(task: ReviewTask, decision: Decision) -> None:

@@ -7,6 +7,7 @@ from django.utils.text import slugify
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
 
+from agents_runtime.canonical import storable
 from agents_runtime.errors import Problem
 from reviewer import live, queries
 from reviewer.accounts import permissions
@@ -26,7 +27,7 @@ def create_queue(*, name: str, description: str, by: User) -> Queue:
     slug = slugify(name)[:60]
     if not slug or Queue.objects.filter(slug=slug).exists():
         raise _invalid("/name", _("There is already a queue with such a name. Choose another."))
-    queue = Queue.objects.create(name=name, slug=slug, description=description.strip())
+    queue = Queue.objects.create(name=name, slug=slug, description=_checked_description(description))
     QueueMembership.objects.create(queue=queue, user=by, leads=True)
     record("queue.created", actor=by, subject=of_queue(queue))
     live.person_changed(by.pk)
@@ -37,7 +38,11 @@ def create_queue(*, name: str, description: str, by: User) -> Queue:
 def rename_queue(slug: str, *, name: str, description: str, by: User) -> Queue:
     """Give a queue another name; its address stays, so old links work."""
     queue = _led_queue(slug, by=by)
-    old, queue.name, queue.description = queue.name, _checked_name(name, but=queue), description.strip()
+    old, queue.name, queue.description = (
+        queue.name,
+        _checked_name(name, but=queue),
+        _checked_description(description),
+    )
     queue.save(update_fields=["name", "description"])
     record("queue.renamed", actor=by, subject=of_queue(queue, old=old, description=queue.description))
     return queue
@@ -94,7 +99,8 @@ def save_policy(
         raise NotAllowed(_("Only a lead of %(queue)s can change this policy.") % {"queue": policy.queue.name})
     policy = policy or Policy(name=slug, version=0)
     policy.version += 1
-    policy.agent, policy.tool, policy.queue, policy.risk = agent.strip(), tool.strip(), queue, risk
+    policy.agent, policy.tool = _checked_match("/agent", agent, 100), _checked_match("/tool", tool, 200)
+    policy.queue, policy.risk = queue, risk
     policy.minutes_to_decide, policy.changed_at = minutes_to_decide, now()
     _save_unique(policy)
     record(
@@ -134,15 +140,31 @@ def _led_queue(slug: str, *, by: User) -> Queue:
 
 
 def _checked_name(name: str, *, but: Queue | None = None) -> str:
-    name = name.strip()
+    name = storable(name).strip()
     if not name:
         raise _invalid("/name", _("Give the queue a name."))
-    if len(name) > 80:
-        raise _invalid("/name", _("Enter 80 characters or fewer."))
+    _guard_length("/name", name, 80)
     same = Queue.objects.filter(name__iexact=name)
     if (same.exclude(pk=but.pk) if but else same).exists():
         raise _invalid("/name", _("There is already a queue with this name. Choose another."))
     return name
+
+
+def _checked_description(text: str) -> str:
+    text = storable(text).strip()
+    _guard_length("/description", text, 200)
+    return text
+
+
+def _checked_match(pointer: str, text: str, limit: int) -> str:
+    text = storable(text).strip()
+    _guard_length(pointer, text, limit)
+    return text
+
+
+def _guard_length(pointer: str, text: str, limit: int) -> None:
+    if len(text) > limit:
+        raise _invalid(pointer, _("Enter %(limit)s characters or fewer.") % {"limit": limit})
 
 
 def _save_unique(policy: Policy) -> None:

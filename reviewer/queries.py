@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from django.utils.timezone import localdate
 from django.utils.translation import gettext as _
 
+from agents_runtime.canonical import storable
 from agents_runtime.models import AgentSpec, RegistrationProblem, Run
 from reviewer.accounts import permissions
 from reviewer.accounts.models import Role, User
@@ -165,7 +166,7 @@ def visible_queues(user: User) -> QuerySet[Queue]:
 
 def get_queue(user: User, slug: str) -> Queue:
     """Return one queue, or raise ``NotFound``."""
-    queue = visible_queues(user).filter(slug=slug).first()
+    queue = visible_queues(user).filter(slug=storable(slug)).first()
     if queue is None:
         raise NotFound(_("There is no such queue."))
     return queue

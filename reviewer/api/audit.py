@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Annotated
 from uuid import UUID
 
@@ -16,6 +17,10 @@ from reviewer.api.shapes import Events, event
 
 router = Router()
 EventId = Annotated[int, Field(ge=1, le=2**63 - 1)]
+FIRST_MOMENT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+LAST_MOMENT = dt.datetime(9000, 1, 1, tzinfo=dt.UTC)
+Moment = Annotated[AwareDatetime, Field(ge=FIRST_MOMENT, le=LAST_MOMENT)]
+"""No event lies outside, and further out a change of time zone leaves the calendar."""
 
 
 class EventFilter(BaseModel):
@@ -29,8 +34,8 @@ class EventFilter(BaseModel):
     type: Annotated[Text, Field(max_length=40)] = ""
     run: Annotated[UUID | None, Blank] = None
     task: Annotated[UUID | None, Blank] = None
-    since: Annotated[AwareDatetime | None, Blank, Field(description="With its time zone.")] = None
-    until: Annotated[AwareDatetime | None, Blank, Field(description="Before this time.")] = None
+    since: Annotated[Moment | None, Blank, Field(description="With its time zone.")] = None
+    until: Annotated[Moment | None, Blank, Field(description="Before this time.")] = None
     before: Annotated[EventId | None, Blank, Field(description="Only events with a smaller id.")] = None
     limit: Annotated[int, Field(ge=1, le=500)] = 100
 

@@ -33,6 +33,7 @@ RELATED_SHOWN = 200
 
 
 TITLES = ("title", "policy", "member", "queue", "person", "username")
+FIRST_YEAR, LAST_YEAR = 1970, 9000  # further out, a change of time zone leaves the calendar
 FILTERS = ("person", "agent", "tool", "queue", "outcome", "since", "until", "run")
 
 
@@ -148,4 +149,6 @@ def _day(text: str) -> dt.datetime | None:
         date = parse_date(text)
     except ValueError:  # such as 31 February
         return None
-    return timezone.make_aware(dt.datetime.combine(date, dt.time.min)) if date else None
+    if date is None or not FIRST_YEAR <= date.year <= LAST_YEAR:
+        return None
+    return timezone.make_aware(dt.datetime.combine(date, dt.time.min))

@@ -16,6 +16,12 @@ from reviewer.web.requests import wants_fragment
 class ProblemMiddleware(MiddlewareMixin):
     """Turns the errors that verbs and queries raise on purpose into pages: 404, 403, 409, 422."""
 
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:
+        """Answer addresses with NUL: none of ours holds it, and no database takes it. Programs get JSON."""
+        if request.path.startswith("/api/") or not _holds_nul(request):
+            return None
+        return not_found(request)
+
     def process_exception(self, request: HttpRequest, problem: Exception) -> HttpResponse | None:
         """Answer a known problem; anything else stays an error of ours."""
         match problem:
@@ -28,6 +34,11 @@ class ProblemMiddleware(MiddlewareMixin):
             case review.Invalid() | runtime.InvalidInput():
                 return invalid(request, problem)
         return None
+
+
+def _holds_nul(request: HttpRequest) -> bool:
+    texts = [request.path, *(text for name, values in request.GET.lists() for text in (name, *values))]
+    return any("\x00" in text for text in texts)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -19,7 +19,7 @@ from reviewer.accounts.models import User
 from reviewer.models import Decision, ReviewTask
 from reviewer.queries import InboxFilter
 from reviewer.web.cardpage import CardPage, build_page
-from reviewer.web.requests import person
+from reviewer.web.requests import person, whole_number
 from reviewer.web.rows import NO_DEADLINE, groups_of
 
 SHOWN = 200
@@ -94,9 +94,7 @@ def next_task(reader: User, task: ReviewTask) -> ReviewTask | None:
 
 def after_of(reader: User, decision_id: str) -> Decision | None:
     """Return the reader's own decision to tell of above the next card."""
-    if not decision_id.isdigit():
-        return None
-    return Decision.objects.filter(person=reader, pk=decision_id).select_related("task").first()
+    return Decision.objects.filter(person=reader, pk=whole_number(decision_id)).select_related("task").first()
 
 
 def _order(task: ReviewTask) -> tuple[float, float]:

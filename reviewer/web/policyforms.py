@@ -12,6 +12,7 @@ from agents_runtime.errors import Problem
 from reviewer.errors import Invalid
 from reviewer.models import Policy
 from reviewer.models.queues import Risk
+from reviewer.web.requests import whole_number
 
 MOST_MINUTES = 60 * 24 * 90
 
@@ -57,11 +58,12 @@ class PolicyForm:
     def _minutes(self) -> int | None:
         if not self.minutes:
             return None
-        if not (self.minutes.isascii() and self.minutes.isdigit() and 0 < int(self.minutes) <= MOST_MINUTES):
+        minutes = whole_number(self.minutes)
+        if minutes is None or not 0 < minutes <= MOST_MINUTES:
             raise _invalid(
                 "/minutes", _("Enter a whole number from 1 to %(most)s, or nothing") % {"most": MOST_MINUTES}
             )
-        return int(self.minutes)
+        return minutes
 
 
 def policy_form(policy: Policy) -> PolicyForm:

@@ -21,7 +21,7 @@ from reviewer.errors import Invalid, NotFound
 from reviewer.models import Queue
 from reviewer.models.queues import Risk
 from reviewer.web.policyforms import PolicyForm, policy_form, read_policy
-from reviewer.web.requests import person, safe_next
+from reviewer.web.requests import person, safe_next, whole_number
 
 TASKS_A_PAGE = 50
 
@@ -166,7 +166,7 @@ def _queue_page(
 
 
 def _person_named(key: str) -> User:
-    found = User.objects.filter(pk=key, is_active=True).first() if key.isascii() and key.isdigit() else None
+    found = User.objects.filter(pk=whole_number(key), is_active=True).first()
     if found is None:
         raise NotFound(_("There is no such person."))
     return found

@@ -8,12 +8,19 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from reviewer.accounts.models import User
 
+LONGEST_NUMBER = 19
+
 
 def person(request: HttpRequest) -> User:
     """Return who asks; every page but the sign-in demands that somebody is signed in."""
     if not isinstance(request.user, User):
         raise PermissionDenied
     return request.user
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a parameter holds, or None for anything that no key or version can be."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < LONGEST_NUMBER else None
 
 
 def wants_fragment(request: HttpRequest) -> bool:
@@ -27,4 +34,4 @@ def safe_next(request: HttpRequest, default: str) -> str:
     allowed = url_has_allowed_host_and_scheme(
         target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
-    return target if target and allowed else default
+    return target if target.startswith("/") and allowed else default

@@ -21,7 +21,7 @@ from reviewer.web.cardpage import CardPage, Notice, Typed, build_page
 from reviewer.web.fragments import row_fragment
 from reviewer.web.inbox import next_task, open_page
 from reviewer.web.reasons import reason_error
-from reviewer.web.requests import person, wants_fragment
+from reviewer.web.requests import person, wants_fragment, whole_number
 
 
 @require_GET
@@ -96,13 +96,12 @@ def _typed(request: HttpRequest, reading: cards.Reading) -> Typed:
 
 
 def _decide(request: HttpRequest, found: ReviewTask, reading: cards.Reading, typed: Typed) -> Decision:
-    claim_version = request.POST.get("claim_version", "")
     return decisions.decide(
         found.pk,
         by=person(request),
         answer=reading.answer,
         digest=request.POST.get("digest", ""),
-        claim_version=int(claim_version) if claim_version.isdigit() else None,
+        claim_version=whole_number(request.POST.get("claim_version", "")),
         reason_code=typed.reason_code,
         comment=typed.comment,
         via="web",
@@ -179,7 +178,11 @@ def _decided(request: HttpRequest, decision: Decision) -> HttpResponse:
 
 
 def _stands_in_inbox(request: HttpRequest) -> bool:
-    return urlsplit(request.headers.get("HX-Current-URL", "")).path == reverse("inbox")
+    try:
+        address = urlsplit(request.headers.get("HX-Current-URL", ""))
+    except ValueError:  # such as half an IPv6 address
+        return False
+    return address.path == reverse("inbox")
 
 
 def _inbox_url(task_id: UUID | None, *, after: Decision | None = None) -> str:

@@ -254,3 +254,29 @@ def test_text_that_no_database_holds_harms_no_agent(listed: Listed, project: Pro
     assert "broken \\u0000 \\ud800" in raises.import_error
     assert not AgentSpec.objects.get(name="nowhere").is_available
     assert RegistrationProblem.objects.filter(entry="\\u0000").exists()
+
+
+ODD_INPUT = """
+from langgraph.graph import END, START, StateGraph
+from pydantic import BaseModel, Field
+
+class In(BaseModel):
+    code: str = Field(json_schema_extra={"pattern": "(?<=", "format": 3})
+
+graph = StateGraph(In)
+graph.add_node("n", lambda state: {})
+graph.add_edge(START, "n")
+graph.add_edge("n", END)
+"""
+
+
+def test_an_input_schema_that_is_not_valid_is_told_and_takes_any_json(
+    listed: Listed, project: Project
+) -> None:
+    notes = {"odd": {"example_input": {"code": "x"}}}
+    listed(project({"odd": "./agent.py:graph"}, {"agent.py": ODD_INPUT}, countersign=notes))
+    register()
+    spec = AgentSpec.objects.get(name="odd")
+    assert spec.is_available
+    assert decode(spec.input_schema) == {}
+    assert "input schema is not valid" in RegistrationProblem.objects.get().message
