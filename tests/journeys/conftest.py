@@ -7,13 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 from django.core.management import call_command
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from reviewer.accounts.models import User
 from tests.agents import effects
 from tests.cast import token_of
-from tests.journeys.walking import OpenPage, Program, ProgramOf, Say
+from tests.journeys.walking import PATIENCE, OpenPage, Program, ProgramOf, Say
 from tests.processes import Process, Site, Worker
+
+expect.set_options(timeout=PATIENCE * 1000)
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_three_cards_are_decided_by_two_people_and_take_effect_once(
     expect(dev.locator("#run-status")).to_have_text("Finished", timeout=30_000)
     timeline = dev.locator("#run-timeline")
     for told in (
-        "Ines H. edited",
+        "Ines H. approved with 1 change",
         "Tom O. rejected",
         "Ines H. approved",
         "2 of 3 changes were made, 1 refused",

@@ -102,7 +102,7 @@ def test_three_cards_are_decided_from_the_keyboard_alone(product: Worker, page_f
                 break
             press(page, "j")
         press(page, "Enter")
-        expect(page.locator("[data-card-title]")).to_have_text(title)
+        expect(page.locator("[data-card-title]:focus")).to_have_text(title)
 
     open_by_keys(archiving.title)
     press(page, "r")
