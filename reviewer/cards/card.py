@@ -132,7 +132,7 @@ class Card:
         """Return the form of a decision, carried on with what was posted."""
         tree = compile_form(choice.schema, choice.initial, posted, root=choice.root)
         return Form(
-            tree=tree if choice.verdict in {EDIT, ANSWER} else soften(tree),
+            tree=tree if choice.verdict in {EDIT, ANSWER} else soften(tree, choice.verdict),
             form_id=f"c{self.request.card_id}-{choice.verdict}",
             choice=choice,
             posted=posted,

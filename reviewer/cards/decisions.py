@@ -9,14 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from django.utils.translation import gettext, gettext_noop
+
 from reviewer.cards import branches
 from reviewer.cards.schema import Document, Undrawable
-from reviewer.cards.tree import Entry, Group, State, Tree
+from reviewer.cards.tree import Entry, Group, Node, State, Tree
 from reviewer.cards.values import MISSING, Json
 
 APPROVE, EDIT, REJECT, RESPOND, ANSWER = "approve", "edit", "reject", "respond", "answer"
 VERDICTS: Final = (APPROVE, EDIT, REJECT, RESPOND)
 _ARGS_NAME: Final = "arguments of the tool"
+_MESSAGES: Final = {REJECT: gettext_noop("Message to the agent"), RESPOND: gettext_noop("Your answer")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +75,28 @@ def verdict_of(answer: Json) -> str:
     return kind if isinstance(kind, str) and kind in VERDICTS else ANSWER
 
 
-def soften(tree: Tree) -> Tree:
-    """Let an optional message of a decision start as an open field that is not sent while it is blank."""
+def soften(tree: Tree, verdict: str) -> Tree:
+    """Name a decision's message by what it is; an optional one starts open, not sent while it is blank."""
     if not isinstance(tree.root, Group):
         return tree
-    fields = tuple(
-        replace(child, state=State.VALUE, blank_is_absent=True)
-        if isinstance(child, Entry)
-        and child.kind == "string"
-        and State.ABSENT in child.states
-        and child.original is MISSING
-        else child
-        for child in tree.root.fields
-    )
+    fields = tuple(_softened(_named(child, verdict)) for child in tree.root.fields)
     return replace(tree, root=replace(tree.root, fields=fields))
+
+
+def _softened(node: Node) -> Node:
+    is_optional_text = (
+        isinstance(node, Entry)
+        and node.kind == "string"
+        and State.ABSENT in node.states
+        and node.original is MISSING
+    )
+    return replace(node, state=State.VALUE, blank_is_absent=True) if is_optional_text else node
+
+
+def _named(node: Node, verdict: str) -> Node:
+    if not isinstance(node, Entry) or node.key != "message" or node.label != "Message":
+        return node  # the agent's author has found words of their own
+    return replace(node, label=gettext(_MESSAGES[verdict])) if verdict in _MESSAGES else node
 
 
 def _decisions(document: Document) -> list[tuple[str, Json]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.utils import timezone
 
@@ -98,4 +98,13 @@ def _in_order(source: Source, executions: Sequence[ToolExecution]) -> list[Entry
     told += [from_execution(execution) for execution in executions]
     told += [from_step(source, step) for step in source.run.steps.all()]
     entries = [entry for entry in told if entry is not None]
-    return sorted(entries, key=lambda entry: entry.at or timezone.now())
+    return list(_said_once(sorted(entries, key=lambda entry: entry.at or timezone.now())))
+
+
+def _said_once(entries: Sequence[Entry]) -> Iterable[Entry]:
+    """Leave out an error that the line above has told already: tool, step and run name the same one."""
+    before = ""
+    for entry in entries:
+        is_error = entry.tone == "danger" and bool(entry.said)
+        yield replace(entry, said="") if is_error and entry.said == before else entry
+        before = entry.said if is_error else ""

@@ -183,7 +183,8 @@ def _delivered(story: _Story) -> Stage:
     icon, word, text = words.get(
         Verdict(story.decision.verdict), ("circle-check", _("Delivered"), _("The agent went on with it."))
     )
-    return Stage("done", "ok", icon, word, text=text, fact_at=story.task.pause.closed_at)
+    tone = "neutral" if story.decision.verdict == Verdict.REJECT else "ok"
+    return Stage("done", tone, icon, word, text=text, fact_at=story.task.pause.closed_at)
 
 
 def _failed(story: _Story) -> Stage:
@@ -244,6 +245,8 @@ def duration_words(execution: ToolExecution) -> str:
     if execution.finished_at is None:
         return ""
     seconds = (execution.finished_at - execution.started_at).total_seconds()
+    if seconds < 0.1:
+        return _("in under 0.1 s")
     if seconds < 60:
         return _("in %(n)s s") % {"n": f"{seconds:.1f}"}
     return _("in %(n)s min") % {"n": round(seconds / 60)}

@@ -142,7 +142,7 @@ def test_choosing_a_kind_shows_its_fields_at_once_and_keeps_what_was_typed(
     page = desk.open(Reviewer.at(card_of(SAMPLES["06_pay_nested_discriminator"])))
     page.fill(f'[name="v:{AT}/method/~1/iban"]', "DE99")
     page.get_by_text("Apple / Google", exact=True).click()
-    page.get_by_text("google", exact=True).click()
+    page.get_by_text("Google", exact=True).click()
     page.fill(f'[name="v:{AT}/method/~2/token"]', "tok")
     page.click("[data-send]")
     assert desk.reading.errors == ()
