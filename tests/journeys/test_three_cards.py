@@ -145,7 +145,7 @@ def test_three_cards_are_decided_by_two_people_and_take_effect_once(
     sign_in(auditor, "auditor")
     auditor.goto(f"/audit/?type=all&run={run.pk}")
     trail = auditor.get_by_role("region", name="Events")
-    for told in ("Started", "Edited", "Rejected", "Approved", "Finished"):
+    for told in ("Run started", "Edited", "Rejected", "Approved", "Run finished"):
         expect(trail).to_contain_text(told)
     edited = auditor.get_by_role("row").filter(has_text="Edited").filter(has_text="Ines H.")
     edited.get_by_role("link").first.click()
