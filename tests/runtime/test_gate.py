@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from langchain_core.runnables import RunnableConfig
 
-from agents_runtime import ledger, registry, runs
+from agents_runtime import ledger, registry, runs, thread_lock
 from agents_runtime.checkpointer import Fence, sync_saver
+from agents_runtime.engine import Engine
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.gate import interrupt_ids
 from agents_runtime.models import Pause, Run
 from agents_runtime.states import ExecutionStatus
 from agents_runtime.steps import turn
-from agents_runtime.thread_state import GateStop, ThreadState
+from agents_runtime.thread_state import GateStop, GiveAnswer, ThreadState
 from tests.agents import effects
 from tests.runtime.driving import (
     APPROVE,
@@ -143,6 +144,19 @@ def test_a_worker_with_an_old_epoch_writes_no_checkpoint() -> None:
     config = saver.get_tuple({"configurable": {"thread_id": run.thread_id}}).config
     with pytest.raises(StaleEpoch):
         saver.put_writes(config, [("messages", [])], "00000000-0000-0000-0000-000000000000")
+
+
+def test_the_library_refuses_an_answer_to_what_is_not_pending_too() -> None:
+    run = start("t-per-call", script([PAY, call("drop", path="/a")]))
+    spent = pending(run, "pay")
+    run = answer(spent, REJECT)
+    with thread_lock.hold(run.pk) as epoch:
+        assert epoch is not None
+        engine = Engine(Run.objects.select_related("agent").get(pk=run.pk), epoch)
+        for interrupt_id in (spent.interrupt_id, "0" * 32):
+            outcome = engine.step(GiveAnswer(spent.pk, interrupt_id, APPROVE))
+            assert "UnknownInterruptError" in outcome.error
+    assert effects.count("pay_began") == 0
 
 
 def test_a_call_starts_once_for_each_decision() -> None:
