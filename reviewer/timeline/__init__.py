@@ -102,9 +102,12 @@ def _in_order(source: Source, executions: Sequence[ToolExecution]) -> list[Entry
 
 
 def _said_once(entries: Sequence[Entry]) -> Iterable[Entry]:
-    """Leave out an error that the line above has told already: tool, step and run name the same one."""
+    """Tell an error once: the tool, the step and the run all end with the same one."""
     before = ""
     for entry in entries:
         is_error = entry.tone == "danger" and bool(entry.said)
-        yield replace(entry, said="") if is_error and entry.said == before else entry
+        if not is_error or entry.said != before:
+            yield entry
+        elif not entry.key.startswith("step-"):
+            yield replace(entry, said="")
         before = entry.said if is_error else ""

@@ -88,9 +88,10 @@ def untrusted(text: str | Promise) -> SafeString:
 
 @register.simple_tag
 def fact(text: str | Promise) -> SafeString:
-    """Draw what an event recorded; a digest looks like one."""
+    """Draw what an event recorded; digests and JSON look like what they are."""
     shown = visible(str(text))
-    return format_html("<code>{}</code>", shown) if DIGEST.fullmatch(str(text)) else shown
+    is_exact = DIGEST.fullmatch(str(text)) or str(text).startswith(("{", "["))
+    return format_html('<code class="wrap">{}</code>', shown) if is_exact else shown
 
 
 @register.simple_tag
