@@ -163,7 +163,7 @@ def _outcome(error: BaseException | None, gate: Gate, delivery: Delivery) -> Out
     if not isinstance(error, _OutOfTime):
         log.info("a step of a run raised", exc_info=error)
     message = str(error) if isinstance(error, _OutOfTime) else f"{type(error).__name__}: {error}"
-    return Outcome(error=storable(message), stops=stops, ran_out_of_time=isinstance(error, _OutOfTime))
+    return Outcome(error=storable(message), stops=stops)
 
 
 def _problems(error: ValidationError, answer: Json) -> tuple[Problem, ...]:

@@ -44,7 +44,11 @@ def has_work(run_id: UUID) -> bool:
 
 def sweep() -> int:
     """Wake a worker for each run that is stuck; return how many."""
-    stuck = [run_id for run_id in _quiet() if thread_lock.lock_key(run_id) not in thread_lock.held_keys()]
+    quiet = _quiet()
+    held = thread_lock.held_keys() if quiet else set()
+    stuck = [run_id for run_id in quiet if thread_lock.lock_key(run_id) not in held]
+    if not stuck:
+        return 0
     with transaction.atomic():
         Run.objects.filter(pk__in=stuck).update(nudged_at=Now())
         for run_id in stuck:

@@ -102,7 +102,6 @@ class Outcome:
     refusal: tuple[Problem, ...] = ()
     refusal_detail: Sequence[Json] = ()
     stops: tuple[GateStop, ...] = ()
-    ran_out_of_time: bool = False
 
 
 @dataclass(frozen=True)
