@@ -56,9 +56,7 @@ def settle(
 @transaction.atomic
 def add_input(run_id: UUID, *, input: Json, by: User) -> Run:
     """Give a finished run its next input; refused while reviews are open."""
-    found = queries.get_run(by, run_id)
-    if not permissions.can_feed_run(by, requested_by=found.requested_by):
-        raise NotAllowed(_("Only its developer, a lead or an administrator can give a run new input."))
+    guard_may_feed(queries.get_run(by, run_id), by=by)
     run = runs.add_input(run_id, input=input)
     record("run.input_added", actor=by, subject=of_run(run, input_digest=digest(input)))
     return _publish(run)
@@ -71,6 +69,12 @@ def cancel(run_id: UUID, *, by: User) -> Run:
     run = runs.cancel(run_id)
     record("run.cancel_asked", actor=by, subject=of_run(run))
     return _publish(run)
+
+
+def guard_may_feed(run: Run, *, by: User) -> None:
+    """Raise ``NotAllowed`` unless this person may give the run its next input."""
+    if not permissions.can_feed_run(by, requested_by=run.requested_by):
+        raise NotAllowed(_("Only its developer, a lead or an administrator can give a run new input."))
 
 
 def _guard(run_id: UUID, *, by: User) -> None:

@@ -13,11 +13,14 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402  (Django must be set
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
+from reviewer.web.origins import OwnOriginOnly  # noqa: E402
 from reviewer.web.sockets import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
         "http": http_application,
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "websocket": AllowedHostsOriginValidator(
+            OwnOriginOnly(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))
+        ),
     }
 )

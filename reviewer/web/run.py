@@ -87,6 +87,7 @@ def add_input(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Draw the form of the agent's input, and give the finished run what was entered."""
     reader = person(request)
     found = queries.get_run(reader, run_id)
+    steering.guard_may_feed(found, by=reader)
     form = input_form(found.agent, with_example=False)
     if request.method == "GET":
         return _input_page(request, found, {"form": form})

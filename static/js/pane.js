@@ -91,13 +91,19 @@ if (pane) {
 
   // Keep the old card for 200 ms, then show the layout of the next one.
   function wait(ctx) {
+    const before = [...pane.childNodes];
+    let bones = [];
     const timer = setTimeout(() => {
-      const bones = skeleton();
-      if (bones) pane.replaceChildren(bones);
+      bones = [...(skeleton()?.childNodes ?? [])];
+      if (bones.length) pane.replaceChildren(...bones);
     }, 200);
-    document.addEventListener("htmx:finally:request", (event) => {
-      if (event.detail.ctx === ctx) clearTimeout(timer);
-    }, { once: true });
+    document.addEventListener("htmx:finally:request", function end(event) {
+      if (event.detail.ctx !== ctx) return;
+      document.removeEventListener("htmx:finally:request", end);
+      clearTimeout(timer);
+      // Nothing came: the card that stood here is still the last that is known.
+      if (bones.length && bones.every((bone) => bone.parentNode === pane)) pane.replaceChildren(...before);
+    });
   }
 
   document.addEventListener("htmx:after:swap", (event) => {

@@ -60,7 +60,7 @@ def hears(socket: ClientConnection, text: str, *, within: float = SOON) -> bool:
     return any(text in push for push in pushes(socket, until=text, within=within))
 
 
-@pytest.mark.parametrize("origin", [None, "https://evil.example", "null"])
+@pytest.mark.parametrize("origin", [None, "https://evil.example", "null", "http://127.0.0.1:1"])
 def test_a_foreign_or_missing_origin_is_refused_before_the_socket_opens(
     site: Site, people: dict[str, User], origin: str | None
 ) -> None:

@@ -282,3 +282,14 @@ def make_doubt(cast: Cast) -> ToolExecution:
     )
     intake.Desk().run_in_doubt(run, [execution])
     return execution
+
+
+def test_only_those_who_may_give_new_input_see_its_form(cast: Cast, client_of: ClientOf) -> None:
+    run_id = open_refund(by=cast.developer).run_id
+    for person, status in (
+        (cast.developer, 200),
+        (cast.reviewer, 403),
+        (cast.auditor, 403),
+        (cast.outsider, 404),
+    ):
+        assert client_of(person).get(f"/runs/{run_id}/input/").status_code == status

@@ -102,7 +102,7 @@ Opened = Callable[[User], Any]
 async def test_a_foreign_or_missing_origin_is_refused(cast: Cast) -> None:
     session = await sync_to_async(session_of)(cast.reviewer)
 
-    for origin in ((b"origin", b"https://evil.example"), None):
+    for origin in ((b"origin", b"https://evil.example"), (b"origin", b"http://127.0.0.1:1"), None):
         page = Page(session, origin=origin)
         connected, _ = await page.socket.connect(timeout=SOON)
         await page.socket.disconnect()
