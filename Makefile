@@ -31,7 +31,7 @@ run: .venv/run.stamp ## start everything: databases, worker, scheduler, web
 	@exec $(PY) -m reviewer.launch run
 
 test: .venv/dev.stamp ## run the tests (PYTEST_ARGS="-k word" for some of them)
-	@$(PY) -m pytest $(PYTEST_ARGS)
+	@$(PY) -m pytest --numprocesses 2 --dist loadfile $(PYTEST_ARGS)
 
 check: .venv/dev.stamp ## format, lint, types, contracts, templates, migrations, deployment
 	$(PY) -m ruff format --check .
