@@ -1,12 +1,14 @@
 """What every test may use. How to use it: the fixtures' own docstrings; the people are in ``tests.cast``.
 
-The servers start here, before Django reads its settings. Tests run as the application's role, which may not
-change tables; only the making and the wiping of the test database uses stronger roles.
+The servers start here, before Django reads its settings: one set for each process that runs tests, so that
+processes share nothing. Tests run as the application's role, which may not change tables; only the making and
+the wiping of the test database uses stronger roles.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 
 import django
 import pytest
@@ -14,16 +16,22 @@ from django.conf import settings
 
 from tests.servers import servers
 
-if settings.configured:
-    raise pytest.UsageError(
-        "Unset DJANGO_SETTINGS_MODULE: with it, settings are read before the servers run."
-    )
-os.environ.update(servers().environment())
-django.setup()
+RUNS_TESTS = "PYTEST_XDIST_WORKER" in os.environ or not any(
+    argument.startswith(("-n", "--numprocesses")) for argument in sys.argv
+)
+"""False in the process that only hands the tests out to others."""
 
-pytest_plugins = ["tests.database", "tests.doors", "tests.processes", "tests.browsers"]
+if RUNS_TESTS:
+    if settings.configured:
+        raise pytest.UsageError(
+            "Unset DJANGO_SETTINGS_MODULE: with it, settings are read before the servers run."
+        )
+    os.environ.update(servers().environment())
+    django.setup()
+    pytest_plugins = ["tests.database", "tests.doors", "tests.processes", "tests.browsers"]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stop the servers when all is over."""
-    servers().stop()
+    if RUNS_TESTS:
+        servers().stop()
