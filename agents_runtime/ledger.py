@@ -200,7 +200,7 @@ def _rank_in_batch(claim: _Claim, call: Call) -> tuple[bool, bool, bool, bool, i
 
 
 def _open(run: Run, call: Call, claim: _Claim | None) -> Started | Finished:
-    key = claim.key if claim else f"{call.namespace[:90]}:{as_name(call.tool_call_id)}"
+    key = claim.key if claim else f"{digest(call.namespace)}:{as_name(call.tool_call_id)}"
     attempts = ToolExecution.objects.select_for_update().filter(run=run, call_key=key)
     latest = attempts.order_by("-attempt").first()
     _check_decision(run, call, claim)

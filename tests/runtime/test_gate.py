@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from langchain_core.runnables import RunnableConfig
 
@@ -169,6 +171,20 @@ def test_a_call_starts_once_for_each_decision() -> None:
     second = ledger.open_call(a_call(run, epoch=run.epoch))
     assert isinstance(second, GateStop)
     assert second.kind == "in_doubt"
+
+
+def test_calls_of_deeply_nested_agents_are_told_apart() -> None:
+    run = start("t-conditional", script([call("pay", to="a", amount=500)]))
+    Run.objects.filter(pk=run.pk).update(status="running")
+    deep = "|".join(["tools:" + "0" * 36] * 9)
+    nested = [
+        replace(a_call(run, epoch=run.epoch), namespace=f"{deep}|tools:{end}", interrupt_ids=[])
+        for end in ("one", "two", "two")
+    ]
+    first, second, again = (ledger.open_call(one) for one in nested)
+    assert isinstance(first, ledger.Started)
+    assert isinstance(second, ledger.Started)
+    assert isinstance(again, GateStop)
 
 
 def test_a_cancelled_run_starts_no_tool() -> None:
