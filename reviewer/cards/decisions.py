@@ -84,13 +84,11 @@ def soften(tree: Tree, verdict: str) -> Tree:
 
 
 def _softened(node: Node) -> Node:
-    is_optional_text = (
-        isinstance(node, Entry)
-        and node.kind == "string"
-        and State.ABSENT in node.states
-        and node.original is MISSING
-    )
-    return replace(node, state=State.VALUE, blank_is_absent=True) if is_optional_text else node
+    if not isinstance(node, Entry) or node.kind != "string":
+        return node
+    if State.ABSENT not in node.states or node.original is not MISSING:
+        return node
+    return replace(node, state=State.VALUE, blank_is_absent=True)
 
 
 def _named(node: Node, verdict: str) -> Node:

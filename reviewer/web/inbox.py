@@ -94,7 +94,10 @@ def next_task(reader: User, task: ReviewTask) -> ReviewTask | None:
 
 def after_of(reader: User, decision_id: str) -> Decision | None:
     """Return the reader's own decision to tell of above the next card."""
-    return Decision.objects.filter(person=reader, pk=whole_number(decision_id)).select_related("task").first()
+    number = whole_number(decision_id)
+    if number is None:
+        return None
+    return Decision.objects.filter(person=reader, pk=number).select_related("task").first()
 
 
 def _order(task: ReviewTask) -> tuple[float, float]:

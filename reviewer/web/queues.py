@@ -166,7 +166,8 @@ def _queue_page(
 
 
 def _person_named(key: str) -> User:
-    found = User.objects.filter(pk=whole_number(key), is_active=True).first()
+    number = whole_number(key)
+    found = None if number is None else User.objects.filter(pk=number, is_active=True).first()
     if found is None:
         raise NotFound(_("There is no such person."))
     return found
