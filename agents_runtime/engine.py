@@ -196,7 +196,7 @@ def _thread_state(graph: Pregel[Any, Any, Any, Any], snapshot: StateSnapshot, sa
         next=snapshot.next,
         tasks=tuple(task.name for task in snapshot.tasks),
         interrupts=tuple(interrupts),
-        errors=tuple(str(task.error) for task in unfinished if task.error is not None),
+        errors=tuple(storable(str(task.error)) for task in unfinished if task.error is not None),
         is_at_breakpoint=bool(unfinished) and not interrupts and _is_at_breakpoint(graph, snapshot),
     )
 

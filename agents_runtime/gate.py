@@ -81,7 +81,7 @@ class Gate(BaseCallbackHandler):
             epoch=self.epoch,
             tool=str(serialized.get("name") or ""),
             tool_call_id=str(tool_call_id or ""),
-            namespace=namespace[:500],
+            namespace=namespace,
             arguments=to_json(input_str if inputs is None else inputs),
             interrupt_ids=interrupt_ids(namespace),
         )

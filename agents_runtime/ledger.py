@@ -26,6 +26,7 @@ from agents_runtime.thread_state import GateStop
 Grant = ToolExecution.Grant
 DONE = frozenset({ExecutionStatus.SUCCEEDED, ExecutionStatus.ASSERTED})
 SUSPENDED = ExecutionStatus.SUSPENDED
+MAX_NAMESPACE = 500
 BATCH_KINDS = (Pause.Kind.BATCHED, Pause.Kind.LEGACY)
 UNDERWAY = frozenset({PauseStatus.DELIVERING, PauseStatus.FAILED, PauseStatus.IN_DOUBT})
 
@@ -86,7 +87,7 @@ class _Refused(Exception):
 
     def __init__(self, kind: str, reason: str, pause: Pause | None = None) -> None:
         super().__init__(reason)
-        self.kind, self.reason, self.pause = kind, reason, pause
+        self.kind, self.reason, self.pause = kind, storable(reason), pause
 
 
 def open_call(call: Call) -> Started | Finished | GateStop | None:
@@ -297,7 +298,7 @@ def _start(
         attempt=attempt,
         tool=as_name(call.tool),
         tool_call_id=as_name(call.tool_call_id),
-        namespace=call.namespace,
+        namespace=storable(call.namespace)[:MAX_NAMESPACE],
         arguments=encode(call.arguments),
         arguments_digest=digest(call.arguments),
         grant=grant,
