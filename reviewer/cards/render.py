@@ -164,13 +164,14 @@ class _Rows:
     def folded(self, row: Row, text: str) -> SafeString:
         is_open = row.pointer in self.expanded
         hidden = sum(1 for run in unicode.runs(text) if run.glyph)
+        head, tail = view.ends_of(text)
         return draw(
             "fold",
-            head=visible(text[: view.HEAD]),
-            tail=visible(text[-view.TAIL :]),
+            head=visible(head),
+            tail=visible(tail),
             # A link asks the server for the whole text; without one it is here already, folded.
             text=visible(text) if is_open or not self.expand_url else "",
-            left_out=len(text) - view.HEAD - view.TAIL,
+            left_out=len(text) - len(head) - len(tail),
             length=len(text),
             is_open=is_open,
             is_code=row.text is not None,

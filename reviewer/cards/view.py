@@ -18,9 +18,17 @@ from reviewer.cards.values import MISSING, Json, json_text
 LONG_TEXT: Final = 280
 HEAD: Final = 160
 TAIL: Final = 80
+_NEAR: Final = 24  # so far from a cut, the end of a word is looked for
 MOST_ROWS: Final = 200
 MOST_OPEN: Final = 12
 DEEPEST_ROWS: Final = 8
+
+
+def ends_of(text: str) -> tuple[str, str]:
+    """Return the beginning and the end of a long text, cut between words where one ends near."""
+    head, tail = text[:HEAD], text[-TAIL:]
+    cut, start = head.rfind(" ", HEAD - _NEAR), tail.find(" ", 0, _NEAR)
+    return head[:cut] if cut > 0 else head, tail[start + 1 :]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reviewer import cards
-from reviewer.cards import render, view
+from reviewer.cards import looks, render, view
 from reviewer.cards.titles import humanise, title
 from tests.cards.browser import Page
 from tests.cards.grammar import JSON
@@ -187,3 +188,31 @@ def test_any_arguments_have_a_title(args: Any, other: Any) -> None:
         assert found
         assert "\n" not in found
         assert len(found) <= 120
+
+
+@given(st.text(alphabet="ab \n", min_size=view.LONG_TEXT))
+def test_a_folded_text_shows_its_own_two_ends(text: str) -> None:
+    head, tail = view.ends_of(text)
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert len(head) + len(tail) <= view.HEAD + view.TAIL
+
+
+def test_a_folded_text_is_cut_between_words() -> None:
+    head, tail = view.ends_of("payouts " * 60 + "soon")
+    assert (set(head.split()), set(tail.split())) == ({"payouts"}, {"payouts", "soon"})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["fee_change", "late_payment"], ["Fee change", "Late payment"]),
+        (["EUR", "GBP", 3], ["EUR", "GBP", "3"]),
+        (["iban", "card"], ["IBAN", "Card"]),
+        (["late_fee", "late-fee"], ["late_fee", "late-fee"]),
+    ],
+)
+def test_options_are_called_in_words_unless_two_would_read_the_same(
+    options: list[Any], words: list[str]
+) -> None:
+    assert looks.option_labels(options, None) == words
