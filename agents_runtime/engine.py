@@ -223,7 +223,7 @@ def _raised(task: PregelTask, interrupt: Interrupt[Any], answers: int) -> Raised
         id=interrupt.id,
         value=interrupt.value,
         response_schema=interrupt.response_schema,
-        namespace=namespace[:500],
+        namespace=storable(namespace)[:500],
         was_answered=place is not None and answers > place,
     )
 

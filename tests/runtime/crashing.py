@@ -1,7 +1,8 @@
 """Workers of their own that bring a run forward and may be killed at a named point.
 
 A point is a method of the product, a word and a side; when that method is called with something that holds
-the word, the process kills itself before or after the call. Nothing of the product knows of these points.
+the word, the process kills itself before or after the call. A point may also be a number of seconds. Nothing
+of the product knows of these points.
 One process with everything imported forks a child for each, which is as good as a fresh worker and quick.
 """
 
@@ -22,7 +23,7 @@ from tests.servers import PROJECT, servers
 
 KILLED = -signal.SIGKILL
 PROGRAM = """
-import importlib, json, os, signal, sys, traceback
+import importlib, json, os, signal, sys, threading, traceback
 import django
 django.setup()
 from uuid import UUID
@@ -45,7 +46,11 @@ def die_at(place, word, side):
 
 def work(run, point):
     try:
-        if point:
+        if len(point) == 1:
+            killer = threading.Timer(float(point[0]), lambda: os.kill(os.getpid(), signal.SIGKILL))
+            killer.daemon = True
+            killer.start()
+        elif point:
             die_at(*point)
         steps.advance(UUID(run))
         os._exit(0)
