@@ -69,12 +69,13 @@ class LiveConsumer(AsyncWebsocketConsumer):
             return
         try:
             said = json.loads(text_data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         if not isinstance(said, dict):
             return
-        if said.get("language") in dict(settings.LANGUAGES):
-            self.language = said["language"]
+        language = said.get("language")
+        if isinstance(language, str) and language in dict(settings.LANGUAGES):
+            self.language = language
         self.heard(said)
         self.wake()
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.utils.safestring import SafeString
 
+from agents_runtime.canonical import storable
 from reviewer import live, queries
 from reviewer.accounts.models import User
 from reviewer.models import ReviewTask
@@ -68,8 +69,8 @@ class InboxConsumer(LiveConsumer):
         if isinstance(hello, dict):
             noted.list = InboxFilter(
                 scope=str(hello.get("view") or "waiting"),
-                queue=str(hello.get("queue") or ""),
-                text=str(hello.get("query") or ""),
+                queue=storable(str(hello.get("queue") or "")),
+                text=storable(str(hello.get("query") or "")),
             )
         if isinstance(known, dict):
             versions = {key: version for key, version in known.items() if isinstance(version, int)}

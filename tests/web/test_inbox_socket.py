@@ -236,7 +236,17 @@ async def test_a_person_whose_epoch_rose_is_closed_out(cast: Cast, opened: Opene
     assert await page.close_code() == SIGNED_OUT
 
 
-@pytest.mark.parametrize("said", ["no json", "[]", '{"hello": 1, "known": [], "card": 7}', "x" * 70_000])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "no json",
+        "[]",
+        "[" * 60_000,
+        "x" * 70_000,
+        '{"hello": 1, "known": [], "card": 7}',
+        '{"language": ["en"], "hello": {"view": "\\u0000", "query": "\\u0000", "queue": "\\ud800"}}',
+    ],
+)
 async def test_whatever_a_page_says_the_socket_stays(cast: Cast, opened: Opened, said: str) -> None:
     page = await opened(cast.reviewer)
     await page.open()
