@@ -41,7 +41,7 @@ def title(template: str | None, tool: str, args: Json) -> str:
     arguments speak.
     """
     filled = _fill(template, args) if template else None
-    return _line(filled or _from_arguments(tool, args))
+    return _line(filled or "") or _line(_from_arguments(tool, args))
 
 
 def humanise(key: str) -> str:
@@ -95,7 +95,7 @@ def _scalar(value: Json) -> str | None:
 
 
 def _from_arguments(tool: str, args: Json) -> str:
-    if not tool:
+    if not tool.strip():
         return _question(args)
     told = (
         []
