@@ -52,6 +52,7 @@ def read_environment() -> Environment:
     demo = env.bool("COUNTERSIGN_DEMO", False)
     debug = env.bool("COUNTERSIGN_DEBUG", False)
     _refuse_open_doors(host=host, demo=demo, debug=debug)
+    database_url = _required(env, "DATABASE_URL")
     secret_key = env.str("COUNTERSIGN_SECRET_KEY", "")
     if not secret_key:
         raise ImproperlyConfigured(
@@ -68,7 +69,7 @@ def read_environment() -> Environment:
         allowed_hosts=tuple(env.list("COUNTERSIGN_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])),
         trusted_origins=tuple(env.list("COUNTERSIGN_TRUSTED_ORIGINS", [])),
         secure_cookies=env.bool("COUNTERSIGN_SECURE_COOKIES", not _is_loopback(host)),
-        database_url=_required(env, "DATABASE_URL"),
+        database_url=database_url,
         redis_url=_required(env, "REDIS_URL"),
         home=Path(env.str("COUNTERSIGN_HOME", str(PROJECT / ".countersign"))),
         agents=tuple(path for path in agents.split(os.pathsep) if path),
@@ -117,7 +118,7 @@ def broker_url(redis_url: str) -> str:
 def _required(env: Env, name: str) -> str:
     value = env.str(name, "")
     if not value:
-        raise ImproperlyConfigured(f"{name} is not set. Use `make run`, which starts one, or name your own.")
+        raise ImproperlyConfigured(f"{name} is not set. Start `make run`, or name your own.")
     return value
 
 

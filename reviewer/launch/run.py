@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from reviewer.launch import preflight, statics, terminal
+from reviewer.launch import beside, preflight, statics, terminal
 from reviewer.launch.chores import Chores
 from reviewer.launch.errors import LaunchError
 from reviewer.launch.home import Home, open_home
@@ -48,6 +48,8 @@ def _run_held(
         if options.database_url and options.owner_url:
             prepare_given_database(options.owner_url, options.database_url)
         env = product_env(environment, options, home, port) | services.env()
+        stack.callback(beside.forget, home)
+        beside.note(home, env)
         chores = Chores(stack, home, env=env, owner_env=_owner_env(options, services), requests=requests)
         with terminal.step("Database, accounts, styles"):
             chores.do(preparations(static_is_current=statics.are_current(home)))

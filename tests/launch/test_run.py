@@ -4,12 +4,15 @@ import http.client
 import re
 import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from reviewer.launch.options import PROJECT
 from tests.launch.machines import (
     Launcher,
     clean_environment,
@@ -58,6 +61,19 @@ def worker_of(launcher: Launcher) -> psutil.Process:
     return next(one for one in psutil.Process(launcher.pid).children() if "celery" in one.cmdline())
 
 
+def command_beside(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as in a second terminal, which knows of nothing but the home."""
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=PROJECT,
+        env=clean_environment(COUNTERSIGN_HOME=str(home)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
 def processes_naming(home: Path) -> list[psutil.Process]:
     return [
         one for one in psutil.process_iter(["cmdline"]) if str(home) in " ".join(one.info["cmdline"] or [])
@@ -77,9 +93,15 @@ def test_it_comes_up_mends_its_worker_and_leaves_nothing_on_ctrl_c(launcher: Lau
     assert worker_of(launcher).pid != worker.pid
     wait_for("readiness", lambda: status_of(launcher, "/readyz") == 200, seconds=60)
 
+    made = command_beside(home, "create_token", "developer")
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.strip().startswith("cs_")
+
     everything = family(launcher.pid)
     assert launcher.end(signal.SIGINT) == 0
     assert survivors(everything) == []
+    refused = command_beside(home, "create_token", "developer")
+    assert "DATABASE_URL is not set. Start `make run`" in refused.stderr
     assert launcher.said().endswith("Stopped.\n")
 
 
