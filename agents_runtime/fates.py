@@ -15,10 +15,12 @@ from agents_runtime.thread_state import Step, ThreadState
 
 WENT_ON = "The agent went on without this answer."
 NOT_TAKEN = "The agent was given the answer, but did not take it."
+NOT_RUN = "The agent took the answer and went on, but it did not run every call that was allowed."
 BRICKED = (
     "The agent's own code refused this batch of answers and will refuse any other one: {error} "
     "The run can only be cancelled."
 )
+ASKS_OF_CALLS = frozenset({Pause.Kind.PER_CALL, Pause.Kind.BATCHED})
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ def _vanished(pause: Pause, state: ThreadState, step: Step | None) -> Fate | Non
     if pause.kind == Pause.Kind.BATCHED and state.tasks and have_open_positions(pause):
         error = _error_for(pause, step)
         return Fate(PauseStatus.FAILED, error) if error else None
+    if pause.kind in ASKS_OF_CALLS and have_open_positions(pause):
+        return Fate(PauseStatus.SUPERSEDED, NOT_RUN)
     return Fate(PauseStatus.DELIVERED)
 
 

@@ -187,6 +187,21 @@ def _delivered(story: _Story) -> Stage:
     return Stage("done", tone, icon, word, text=text, fact_at=story.task.pause.closed_at)
 
 
+def _came_to_nothing(story: _Story) -> Stage:
+    """The pause ended without every decision of it taking effect; this one may have."""
+    has_run = story.last is not None and story.last.status in {"succeeded", "asserted"}
+    if has_run or story.decision.verdict not in {Verdict.APPROVE, Verdict.EDIT}:
+        return _delivered(story)
+    return Stage(
+        "no_effect",
+        "warn",
+        "triangle-alert",
+        _("Decided, but not run"),
+        fact_at=story.task.pause.closed_at,
+        text=story.task.pause.error,
+    )
+
+
 def _failed(story: _Story) -> Stage:
     return Stage(
         "failed",
@@ -265,4 +280,6 @@ _BY_PAUSE = {
     "failed": _failed,
     "in_doubt": _in_doubt,
     "refused": _refused,
+    "superseded": _came_to_nothing,
+    "withdrawn": _came_to_nothing,
 }

@@ -52,6 +52,18 @@ def test_equal_calls_of_a_batch_are_told_apart() -> None:
     assert effects.count("drop") == 2
 
 
+def test_an_approval_that_the_agent_did_not_act_on_says_so() -> None:
+    """Calls of one turn that share an id: the library drops all of them when one is rejected."""
+    twin = {**call("drop", path="/same"), "id": "the-same"}
+    run = start("t-batched", script([twin, twin, twin]))
+    pause = pending(run)
+    run = answer(pause, APPROVE, REJECT, APPROVE)
+    assert run.status == "finished", run.error
+    closed = fresh_pause(pause)
+    assert (closed.status, effects.count("drop")) == ("superseded", 0)
+    assert "did not run every call" in closed.error
+
+
 @pytest.mark.parametrize("name", ["nul \x00", "long " * 200, "\x00" * 200, ""])
 def test_names_that_no_column_holds_are_asked_about_all_the_same(name: str) -> None:
     shapes: list[Json] = [
