@@ -14,7 +14,7 @@ import django
 import pytest
 from django.conf import settings
 
-from tests.servers import servers
+from tests.servers import NO_SERVERS, servers
 
 RUNS_TESTS = "PYTEST_XDIST_WORKER" in os.environ or not any(
     argument.startswith(("-n", "--numprocesses")) for argument in sys.argv
@@ -29,6 +29,11 @@ if RUNS_TESTS:
     os.environ.update(servers().environment())
     django.setup()
     pytest_plugins = ["tests.database", "tests.doors", "tests.processes", "tests.browsers"]
+else:  # it reads the tests' modules, so it needs settings, but no server; its children start with neither
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in NO_SERVERS.items():
+            environment.setenv(name, value)
+        django.setup()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

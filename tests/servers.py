@@ -25,6 +25,15 @@ DATABASE = "countersign_test"
 SECRET_KEY = "only-for-tests-7f0c1d6f2b8e4a53a9d4c6e1b0f27c98d3a5"
 SERVER_VARIABLES = ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_SUPERUSER_URL", "REDIS_URL")
 
+NO_SERVERS = {
+    "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
+    "REDIS_URL": "redis://127.0.0.1:1/0",
+    "DJANGO_SETTINGS_MODULE": "reviewer.config.settings",
+    "LANGGRAPH_STRICT_MSGPACK": "true",
+    "COUNTERSIGN_SECRET_KEY": SECRET_KEY,
+}
+"""Settings for a process that only reads code."""
+
 
 @dataclass
 class TestServers:

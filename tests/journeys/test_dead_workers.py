@@ -80,6 +80,7 @@ class Doubts:
 
     def __init__(self, worker: Worker, program_of: ProgramOf) -> None:
         self.developer, self.reviewer, self.lead = map(program_of, ("developer", "reviewer", "lead"))
+        self.auditor = program_of("auditor")
         self._worker = worker
         effects.flag("wait_pay").touch()
         self.runs = [self._running(number) for number in range(3)]
@@ -120,7 +121,7 @@ def doubts(product: Worker, program_of: ProgramOf) -> Doubts:
 def test_a_doubt_shows_by_itself_and_is_settled_in_each_way_on_the_pages(
     doubts: Doubts, page_for: OpenPage
 ) -> None:
-    card, of_run, reader = page_for("lead"), page_for("developer"), page_for("reviewer")
+    card, of_run, reader = page_for("reviewer"), page_for("developer"), page_for("auditor")
     card.goto(f"/tasks/{doubts.task(0).pk}/")
     of_run.goto(f"/runs/{doubts.runs[1].pk}/")
     reader.goto(f"/tasks/{doubts.task(2).pk}/")
@@ -152,7 +153,7 @@ def test_a_doubt_is_settled_in_each_way_through_the_api(doubts: Doubts) -> None:
     assert shown["status"] == "in_doubt"
     (doubt,) = shown["in_doubt"]
     assert doubt["tool"] == "pay"
-    status, _ = doubts.reviewer.post(f"runs/{first.pk}/settle", {"outcome": "run_again"})
+    status, _ = doubts.auditor.post(f"runs/{first.pk}/settle", {"outcome": "run_again"})
     assert status == 403
 
     happened = {"outcome": "happened", "result": TOLD, "execution": doubt["execution"]}

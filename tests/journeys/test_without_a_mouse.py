@@ -116,6 +116,7 @@ def test_three_cards_are_decided_from_the_keyboard_alone(product: Worker, page_f
     page.keyboard.type("Keep it.")
     press(page, "Control+Enter")
     expect(row_of(page, archiving)).to_contain_text("by you")
+    expect(page.locator("[data-card-title]:focus")).not_to_have_text(archiving.title)
 
     open_by_keys(merge.title)
     press(page, "e")

@@ -32,7 +32,8 @@ INPUT_SCHEMA = {
 
 @pytest.fixture
 def agent(db: None) -> AgentSpec:
-    """An agent whose input has two fields, one with an example."""
+    """The only agent: its input has two fields, one with an example."""
+    AgentSpec.objects.all().delete()
     return AgentSpec.objects.create(
         name="refunds",
         title="Customer refunds",

@@ -13,6 +13,7 @@ from pytest_django.fixtures import Settings
 
 from agents_runtime import loading, registry
 from agents_runtime.listings import Entry, read
+from agents_runtime.models import AgentSpec
 
 Project = Callable[..., Path]
 
@@ -50,8 +51,9 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.fixture
-def listed(settings: Settings) -> Callable[..., None]:
-    """Return a function that names langgraph.json files as ``COUNTERSIGN_AGENTS`` does."""
+def listed(db: None, settings: Settings) -> Callable[..., None]:
+    """Return a function that names langgraph.json files as ``COUNTERSIGN_AGENTS`` does; none is known."""
+    AgentSpec.objects.all().delete()
 
     def name(*sources: Path) -> None:
         settings.COUNTERSIGN_AGENTS = [str(source) for source in sources]
