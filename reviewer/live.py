@@ -7,18 +7,24 @@ raised.
 
 from __future__ import annotations
 
+import asyncio
+import atexit
+import os
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
 import structlog
-from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import transaction
 
 from reviewer.models import ReviewTask
 
 log = structlog.get_logger(__name__)
+MAX_WAITING = 1_000
 
 
 def queue_group(queue_id: int) -> str:
@@ -66,7 +72,7 @@ def person_changed(user_id: int) -> None:
 
 
 def _after_commit(groups: Sequence[str], message: Mapping[str, Any]) -> None:
-    transaction.on_commit(lambda: _send_all(groups, message), robust=True)
+    transaction.on_commit(partial(_send_all, groups, message), robust=True)
 
 
 def _send_all(groups: Sequence[str], message: Mapping[str, Any]) -> None:
@@ -75,8 +81,38 @@ def _send_all(groups: Sequence[str], message: Mapping[str, Any]) -> None:
 
 
 def _send(group: str, message: Mapping[str, Any]) -> None:
-    layer = get_channel_layer()
-    try:
-        async_to_sync(layer.group_send)(group, dict(message))
-    except Exception as problem:  # noqa: BLE001  (whatever the layer's transport raises; a hint may be lost)
-        log.warning("hint_lost", group=group, problem=repr(problem))
+    """Hand a hint to the sending thread and return at once, whatever the layer does."""
+    sender = _current()
+    if sender.room.acquire(blocking=False):
+        sender.thread.submit(sender.send, group, dict(message))
+    else:
+        log.warning("hint_lost", group=group, problem="the layer takes none")
+
+
+class _Sender:
+    """One thread with one event loop, so that hints keep their order and the layer its connection."""
+
+    def __init__(self) -> None:
+        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="live")
+        self.room = threading.BoundedSemaphore(MAX_WAITING)
+        self.loop = asyncio.new_event_loop()
+        atexit.register(self.loop.close)
+
+    def send(self, group: str, message: dict[str, Any]) -> None:
+        """Send one hint; only in the sending thread."""
+        try:
+            self.loop.run_until_complete(get_channel_layer().group_send(group, message))
+        except Exception as problem:  # noqa: BLE001  (whatever the layer's transport raises; a hint may be lost)
+            log.warning("hint_lost", group=group, problem=repr(problem))
+        finally:
+            self.room.release()
+
+
+@cache
+def _sender_of(_pid: int) -> _Sender:
+    return _Sender()
+
+
+def _current() -> _Sender:
+    """Return this process's sender; a forked child makes its own."""
+    return _sender_of(os.getpid())
