@@ -23,6 +23,8 @@ def silent_layer(settings: Settings) -> Iterator[None]:
         config = {"hosts": [{"address": f"redis://127.0.0.1:{port}/0", "socket_timeout": 30}]}
         settings.CHANNEL_LAYERS = {"default": {"BACKEND": backend, "CONFIG": config}}
         yield
+    # The server is gone, so what hung ends now; the next test's hints must not meet it.
+    live._current().thread.submit(int).result(timeout=60)
 
 
 def test_a_layer_that_does_not_answer_holds_nobody_up(silent_layer: None) -> None:
