@@ -23,6 +23,7 @@ INSTALL = fits='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 1
 	if [ -n "$$found" ]; then echo "countersign: $$found has no venv module; install it (Debian: apt install $$found-venv)." >&2; \
 	else echo "countersign: Python 3.11, 3.12 or 3.13 is needed, and none of $(PYTHONS) is one." >&2; fi; exit 1
 PYTEST_ARGS ?=
+SEEDS ?= 200
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -44,6 +45,9 @@ check: .venv/dev.stamp ## format, lint, types, contracts, templates, migrations,
 
 bench: .venv/dev.stamp ## measure: how fast a click becomes a running tool
 	@$(PY) -m tests.bench
+
+chaos: .venv/dev.stamp ## let workers die at random moments, many times (SEEDS=200)
+	@COUNTERSIGN_CHAOS_SEEDS=$(SEEDS) $(PY) -m pytest --numprocesses 2 --dist load tests/runtime/test_chaos.py $(PYTEST_ARGS)
 
 format: .venv/dev.stamp ## bring the code into its form
 	@$(PY) -m ruff format .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 
 import pytest
@@ -17,9 +18,10 @@ from tests.runtime.driving import APPROVE, REJECT, advance, attempts, call, edit
 pytestmark = pytest.mark.usefixtures("runtime", "workers_that_die")
 AGENTS = ("t-per-call", "t-batched", "t-boss", "t-async")
 MAX_ROUNDS = 60
+SEEDS = int(os.environ.get("COUNTERSIGN_CHAOS_SEEDS", "12"))  # `make chaos` runs many more
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_schedule_of_deaths_doubles_and_loses_nothing(seed: int) -> None:
     chance = random.Random(seed)
     agent = AGENTS[seed % len(AGENTS)]
