@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench format lock clean
+.PHONY: help run test check bench chaos format lock clean
 
 PY := .venv/bin/python
 # For commands that only read the code: settings that name no server.
