@@ -294,3 +294,15 @@ def test_only_those_who_may_give_new_input_see_its_form(cast: Cast, client_of: C
         (cast.outsider, 404),
     ):
         assert client_of(person).get(f"/runs/{run_id}/input/").status_code == status
+
+
+def test_the_list_tells_runs_of_one_agent_apart_by_their_input(cast: Cast, client_of: ClientOf) -> None:
+    first = open_refund(by=cast.developer).run_id
+    second = open_refund(by=cast.developer).run_id
+    spoken = {"messages": [{"role": "user", "content": "Refund  <b>order</b>\u202e A-7"}]}
+    Run.objects.filter(pk=first).update(input=encode({"ticket": "T-1", "n": 3, "scope": ["nightly"]}))
+    Run.objects.filter(pk=second).update(input=encode(spoken))
+    page = text_of(client_of(cast.developer), "/runs/")
+    assert "nightly, T-1" in page
+    assert "Refund &lt;b&gt;order&lt;/b&gt;" in page
+    assert "\u202e" not in page

@@ -8,7 +8,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from django import template
 from django.utils.functional import Promise
@@ -33,6 +34,27 @@ DIGEST = re.compile("[0-9a-f]{32,64}")
 MOST_ITEMS = 200
 DEEPEST = 24
 LONGEST_TEXT = 2_000
+LONGEST_ABOUT = 60
+
+
+@register.filter
+def about(run: Run) -> SafeString:
+    """Tell runs of one agent apart: the first words of the input, which whoever started the run wrote."""
+    words = ", ".join(islice(_texts(decode(run.input)), 3))
+    return visible(words if len(words) <= LONGEST_ABOUT else f"{words[:LONGEST_ABOUT]}…")
+
+
+def _texts(value: Json) -> Iterator[str]:
+    """Yield the texts of an input; who speaks in a message says nothing about the run."""
+    if isinstance(value, str) and value.strip():
+        yield " ".join(value.split())
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key not in {"role", "type"}:
+                yield from _texts(item)
 
 
 @register.filter
