@@ -24,8 +24,8 @@ View = Callable[..., HttpResponseBase]
 DESCRIPTION = """\
 Start agents, read what they ask, decide, and read the audit trail.
 
-Send `Authorization: Bearer <token>`; `python manage.py create_token USER` prints a token once. A program has
-the rights of its person: what that person may not see answers 404.
+Send `Authorization: Bearer <token>`; `.venv/bin/python manage.py create_token USER` prints a token once.
+A program has the rights of its person: what that person may not see answers 404.
 
 Send an `Idempotency-Key` with any POST that you may have to repeat: for 24 hours the same person, route, key
 and body get the first successful answer again (with `Idempotent-Replayed: true`), and another body gets 422.
@@ -33,7 +33,7 @@ A request that failed changed nothing, so its key may be used again.
 
 ```sh
 api=http://127.0.0.1:8000/api/v1
-token=$(python manage.py create_token reviewer)
+token=$(.venv/bin/python manage.py create_token reviewer)
 curl -H "Authorization: Bearer $token" "$api/tasks?status=open"
 curl -H "Authorization: Bearer $token" "$api/tasks/$id"
 curl -H "Authorization: Bearer $token" -H "Content-Type: application/json" "$api/tasks/$id/decision" \\

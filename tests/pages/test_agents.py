@@ -31,7 +31,9 @@ def test_the_page_names_each_file_that_does_not_load_and_why_while_the_others_st
     page = client_of(cast.developer).get("/agents/").content.decode()
     assert "/runs/start/good/" in page
     assert "/runs/start/bad/" not in page
-    assert "b/langgraph.json does not load" in page
+    assert "./bad.py:graph does not load" in page
+    assert "b/langgraph.json" in page
+    assert page.count("Nodes") == 1
     assert "ImportError: cannot import &lt;x&gt;" in page
     assert "Two agents are called good." in page
 
