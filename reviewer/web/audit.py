@@ -26,6 +26,7 @@ from reviewer.queries import AuditFilter
 from reviewer.shown import card_of
 from reviewer.timeline import changes_of
 from reviewer.web.keyset import keyset_page
+from reviewer.web.reasons import reason_words
 from reviewer.web.requests import person
 
 ALL_TYPES = "all"
@@ -126,6 +127,7 @@ def _decided(task: ReviewTask, decision: Decision) -> dict[str, Any]:
     answer: Json = decode(decision.answer)
     return {
         "decision": decision,
+        "reason": reason_words(decision.reason_code),
         "answer": "" if changes else draw.render_value(True, answer),
         "diff": draw.render_diff(changes) if changes else "",
         "took": decision.decided_at - task.created_at,

@@ -113,6 +113,15 @@ def test_an_events_page_tells_the_cards_story_in_order_with_what_was_asked_and_d
     assert related.index("task.opened") < related.index("decision.made")
 
 
+def test_an_events_page_says_the_reason_of_a_rejection_in_words(cast: Cast, client_of: ClientOf) -> None:
+    task = open_refund(by=cast.developer, amount="18.40")
+    reject = {"type": "reject", "message": "No receipt."}
+    decisions.decide(task.pk, by=cast.reviewer, answer=reject, digest=task.digest, reason_code="not_proven")
+    event = AuditEvent.objects.get(type="decision.made")
+    page = client_of(cast.auditor).get(f"/audit/{event.pk}/").content.decode()
+    assert "Reason: Not proven" in page
+
+
 def test_an_unknown_event_is_404_for_an_auditor(cast: Cast, client_of: ClientOf) -> None:
     assert client_of(cast.auditor).get("/audit/999999999/").status_code == 404
 
