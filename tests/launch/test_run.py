@@ -1,5 +1,6 @@
 """The whole product, as `make run` starts it."""
 
+import contextlib
 import http.client
 import re
 import signal
@@ -58,7 +59,16 @@ def status_of(launcher: Launcher, path: str) -> int:
 
 
 def worker_of(launcher: Launcher) -> psutil.Process:
-    return next(one for one in psutil.Process(launcher.pid).children() if "celery" in one.cmdline())
+    found: list[psutil.Process] = []  # seen once: while it starts, its command line comes and goes
+
+    def is_there() -> bool:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            children = psutil.Process(launcher.pid).children()
+            found[:] = [one for one in children if "celery" in one.cmdline()]
+        return found != []
+
+    wait_for("a worker", is_there)
+    return found[0]
 
 
 def command_beside(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -45,12 +45,15 @@ class Watch:
         self.supervisor.start(table)
 
     def check_until_replaced(self, old: psutil.Process) -> psutil.Process:
+        successors: list[psutil.Process] = []  # seen once: while it starts, its command line comes and goes
+
         def replaced() -> bool:
             self.supervisor.check()
-            return [one for one in self.children() if one.pid != old.pid] != []
+            successors[:] = [one for one in self.children() if one.pid != old.pid]
+            return successors != []
 
         wait_for("a successor", replaced)
-        return next(one for one in self.children() if one.pid != old.pid)
+        return successors[0]
 
     def check_until_all_ends(self) -> None:
         def still_going() -> bool:
