@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from django.test import Client
 
 from agents_runtime.canonical import encode
@@ -13,6 +14,12 @@ from reviewer.web.agents import tools_of
 from tests.cast import Cast
 
 ClientOf = Callable[[User], Client]
+
+
+@pytest.fixture(autouse=True)
+def no_agents(db: None) -> None:
+    """Agents that other tests registered for the session are not on these pages."""
+    AgentSpec.objects.all().delete()
 
 
 def test_the_page_names_each_file_that_does_not_load_and_why_while_the_others_still_start(
