@@ -58,16 +58,18 @@ class Watch:
     def start(self, *table: Process) -> None:
         self.supervisor.start(table)
 
-    def check_until_replaced(self, old: psutil.Process) -> psutil.Process:
+    def check_until_replaced(self, *old: psutil.Process) -> list[psutil.Process]:
+        """Look after them until each has a successor; which death is seen first is not ours to say."""
         successors: list[psutil.Process] = []  # seen once: while it starts, its command line comes and goes
+        gone = {one.pid for one in old}
 
         def replaced() -> bool:
             self.supervisor.check()
-            successors[:] = [one for one in self.children() if one.pid != old.pid]
-            return successors != []
+            successors[:] = [one for one in self.children() if one.pid not in gone]
+            return len(successors) == len(old)
 
-        wait_for("a successor", replaced)
-        return successors[0]
+        wait_for("the successors", replaced)
+        return successors
 
     def check_until_all_ends(self) -> None:
         def still_going() -> bool:
@@ -94,7 +96,7 @@ def test_a_killed_worker_is_restarted_and_told_of(watch: Watch) -> None:
     watch.start(watch.process("worker", OnDeath.RESTART))
     worker = watch.only_child()
     worker.kill()
-    successor = watch.check_until_replaced(worker)
+    [successor] = watch.check_until_replaced(worker)
     assert successor.is_running()
     assert watch.reports == ["The worker process ended (SIGKILL) and is started again."]
 
@@ -104,7 +106,7 @@ def test_a_third_death_within_a_minute_ends_all(watch: Watch) -> None:
     worker = watch.only_child()
     for _ in range(2):
         worker.kill()
-        worker = watch.check_until_replaced(worker)
+        [worker] = watch.check_until_replaced(worker)
     worker.kill()
     with pytest.raises(LaunchError, match="worker process ended 3 times within a minute"):
         watch.check_until_all_ends()
@@ -116,9 +118,7 @@ def test_deaths_of_different_kinds_are_not_added_up(watch: Watch) -> None:
         before = watch.children_once(2)
         for one in before:
             one.kill()
-        for one in before:
-            watch.check_until_replaced(one)
-        wait_for("both again", lambda: len(watch.children()) == 2)
+        watch.check_until_replaced(*before)
     watch.supervisor.check()
 
 
