@@ -12,6 +12,7 @@ SAFE_FROM = {
     "channels": "3.0.3",  # CVE-2020-35681
     "cryptography": "50.0.2",
     "daphne": "4.2.2",  # CVE-2026-44545, CVE-2026-44546
+    "deepagents": "0.7.32",  # tests only: the subagents' gates as measured
     "django": "5.2.16",  # CVE-2026-48588, CVE-2026-53877, CVE-2026-53878
     "langchain": "1.5.2",  # per-call interrupts
     "langgraph": "1.2.24",  # CVE-2026-28277; unique interrupt ids
