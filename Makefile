@@ -43,8 +43,8 @@ check: .venv/dev.stamp ## format, lint, types, contracts, templates, migrations,
 	$(CHECK_ENV) $(PY) -m reviewer.launch scratch -- $(PY) manage.py makemigrations --check --dry-run
 	$(CHECK_ENV) $(PY) manage.py check --deploy --fail-level WARNING
 
-bench: .venv/dev.stamp ## measure: how fast a click becomes a running tool
-	@$(PY) -m tests.bench
+bench: .venv/dev.stamp ## measure how fast it is (ONLY="runtime click" for some of it)
+	@$(PY) -m tests.bench $(ONLY)
 
 chaos: .venv/dev.stamp ## let workers die at random moments, many times (SEEDS=200)
 	@COUNTERSIGN_CHAOS_SEEDS=$(SEEDS) $(PY) -m pytest --numprocesses 2 --dist load tests/runtime/test_chaos.py $(PYTEST_ARGS)
