@@ -45,9 +45,27 @@ class Change:
         return place_name(self.steps)
 
     def to_json(self) -> dict[str, Json]:
-        """Return the change as it is stored with a decision."""
-        told = {"pointer": self.pointer, "kind": self.kind, "before": self.before, "after": self.after}
+        """Return the change as it is stored with a decision; a side that was not there is left out."""
+        told = {
+            "pointer": self.pointer,
+            "steps": list(self.steps),
+            "kind": self.kind,
+            "before": self.before,
+            "after": self.after,
+            "came_from": MISSING if self.came_from is None else self.came_from,
+        }
         return {key: value for key, value in told.items() if value is not MISSING}
+
+    @classmethod
+    def from_json(cls, told: dict[str, Json]) -> Change:
+        """Return a change as it was stored with a decision."""
+        return cls(
+            steps=tuple(told["steps"]),
+            kind=told["kind"],
+            before=told.get("before", MISSING),
+            after=told.get("after", MISSING),
+            came_from=told.get("came_from"),
+        )
 
 
 @dataclass(frozen=True, slots=True)

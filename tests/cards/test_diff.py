@@ -6,12 +6,25 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from agents_runtime.canonical import decode, encode_in_order
 from reviewer import cards
 from reviewer.cards import render
-from reviewer.cards.diff import text_lines
+from reviewer.cards.diff import Change, text_lines
 from reviewer.cards.values import MISSING
 from tests.cards.browser import Page
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["a", "0", "a.b/~"]), inner),
+    max_leaves=8,
+)
 
 
 def told(before: Any, after: Any) -> list[tuple[str, str, Any, Any]]:
@@ -61,10 +74,19 @@ def test_equal_items_are_told_apart_by_number() -> None:
 def test_a_difference_is_stored_as_plain_json() -> None:
     stored = [change.to_json() for change in cards.diff({"a": 1, "c": None}, {"b": 2, "c": 0})]
     assert stored == [
-        {"pointer": "/a", "kind": "removed", "before": 1},
-        {"pointer": "/c", "kind": "changed", "before": None, "after": 0},
-        {"pointer": "/b", "kind": "added", "after": 2},
+        {"pointer": "/a", "steps": ["a"], "kind": "removed", "before": 1},
+        {"pointer": "/c", "steps": ["c"], "kind": "changed", "before": None, "after": 0},
+        {"pointer": "/b", "steps": ["b"], "kind": "added", "after": 2},
     ]
+
+
+@given(VALUES, VALUES)
+def test_a_stored_difference_is_read_back_as_it_was(before: Any, after: Any) -> None:
+    found = cards.diff(before, after)
+    stored = encode_in_order([change.to_json() for change in found])
+    read = [Change.from_json(told) for told in decode(stored)]
+    assert encode_in_order([change.to_json() for change in read]) == stored
+    assert [change.name for change in read] == [change.name for change in found]
 
 
 def test_short_text_marks_the_words_that_differ() -> None:
