@@ -92,7 +92,8 @@ def _gates(gatekeepers: Iterable[HumanInTheLoopMiddleware[Any, Any, Any]]) -> di
             before = found.get(tool, Gate())
             decisions = dict.fromkeys((*before.decisions, *config["allowed_decisions"]))
             is_conditional = before.is_conditional or config.get("when") is not None
-            found[tool] = Gate(tuple(decisions), is_conditional)
+            hints = getattr(gatekeeper, "hints", {}).get(tool, before.hints)
+            found[tool] = Gate(tuple(decisions), is_conditional, hints)
     return found
 
 

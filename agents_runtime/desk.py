@@ -27,6 +27,8 @@ class ReviewRequest:
     ``response_schema`` is always a JSON Schema (``True`` where anything goes); an answer that fits it is what
     ``runs.answer`` takes for this ``position``. ``arguments`` is what will happen for a tool call, or the raw
     interrupt value for anything else. ``said`` is the agent's own text around the request: untrusted.
+    ``risk``, ``queue``, ``expires_after`` (seconds) and ``on_expiry`` are hints of the agent's author, empty
+    where there are none (see ``listings.Hints``).
     """
 
     position: int
@@ -39,6 +41,10 @@ class ReviewRequest:
     said: str = ""
     title_template: str = ""
     args_schema: Json = None
+    risk: str = ""
+    queue: str = ""
+    expires_after: int | None = None
+    on_expiry: str = ""
     refused_answer: Json = None
     refusal: tuple[Problem, ...] = ()
 

@@ -1,7 +1,7 @@
 """One short value that says whether a run can go on with this build of its agent.
 
 Lives here: what goes into it. Nodes, channels, tool arguments, gates and the libraries do: a change of these
-can lose a pause or drop a gate. Wording does not: an author may mend a description while runs wait.
+can lose a pause or drop a gate. Wording and hints do not: an author may mend a description while runs wait.
 Not seen: the code behind a node, and the code of a gate's condition.
 """
 
@@ -25,7 +25,7 @@ def fingerprint(anatomy: Anatomy) -> str:
             "nodes": anatomy.nodes,
             "channels": anatomy.channels,
             "tools": {name: without_wording(face.args_schema) for name, face in anatomy.tools.items()},
-            "gates": {name: gate.to_json() for name, gate in anatomy.gates.items()},
+            "gates": {name: gate.guard() for name, gate in anatomy.gates.items()},
             "mode": anatomy.mode,
             "libraries": {name: version(name) for name in LIBRARIES},
         }

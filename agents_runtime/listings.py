@@ -7,7 +7,9 @@ Read from such a file: ``graphs`` (name -> ``./file.py:attr``, ``pkg.mod:attr`` 
 ``description``), ``dependencies`` (local folders only) and our own optional key::
 
     "countersign": {"<agent>": {"title": ..., "description": ..., "example_input": {...},
-                                "gates": ["tool"] | {"tool": {"decisions": [...], "conditional": false}}}}
+                                "gates": ["tool"] | {"tool": {"decisions": [...], "conditional": false,
+                                                              "risk": ..., "queue": ..., "expires_after": ...,
+                                                              "on_expiry": ...}}}}
 
 ``env`` is not read: such variables belong to the worker's environment.
 """
@@ -25,10 +27,33 @@ from agents_runtime.canonical import Json
 SHIPPED = Path(__file__).parent / "agents" / "langgraph.json"
 FILE_NAME = "langgraph.json"
 DECISIONS = ("approve", "edit", "reject", "respond")
+RISKS = ("low", "medium", "high", "critical")
+ON_EXPIRY = ("hold", "reject")
 # A name is part of addresses and of policies.
 NAME = re.compile(r"\w[\w.-]{0,99}")
+SLUG = re.compile(r"[-\w]{1,60}", re.ASCII)
+MAX_EXPIRY = 366 * 24 * 3600
 MAX_PATH = 500
 MAX_TITLE = 200
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What an agent's author says of the requests of one tool; a policy of the organisation goes first.
+
+    ``risk``: low | medium | high | critical. ``queue``: the slug of a queue. ``expires_after``: seconds until
+    a request that nobody decided expires; ``on_expiry``: hold | reject. A timeout never approves. Empty: not
+    said.
+    """
+
+    risk: str = ""
+    queue: str = ""
+    expires_after: int | None = None
+    on_expiry: str = ""
+
+    def to_json(self) -> dict[str, Json]:
+        """Return what is said, for the gate record."""
+        return {name: value for name, value in vars(self).items() if value}
 
 
 @dataclass(frozen=True)
@@ -41,9 +66,14 @@ class Gate:
 
     decisions: tuple[str, ...] = ()
     is_conditional: bool = False
+    hints: Hints = Hints()
 
     def to_json(self) -> Json:
-        """Return the form that ``AgentSpec.gates`` holds."""
+        """Return the form that ``AgentSpec.gates`` and ``Run.gates`` hold: hints stand beside the rest."""
+        return {**self.guard(), **self.hints.to_json()}
+
+    def guard(self) -> dict[str, Json]:
+        """Return what decides whether a call may run; hints only decide who is asked, and for how long."""
         return {"decisions": list(self.decisions), "conditional": self.is_conditional}
 
 
@@ -227,7 +257,35 @@ def _gate(tool: str, given: Json) -> Gate:
     decisions = given.get("decisions", [])
     if not isinstance(decisions, list) or any(decision not in DECISIONS for decision in decisions):
         raise _Refused(f"The decisions for {tool} are a list of {', '.join(DECISIONS)}.")
-    return Gate(tuple(decisions), given.get("conditional") is True)
+    return Gate(tuple(decisions), given.get("conditional") is True, _hints(tool, given))
+
+
+def _hints(tool: str, given: dict[str, Json]) -> Hints:
+    found = Hints(
+        risk=given.get("risk", ""),
+        queue=given.get("queue", ""),
+        expires_after=given.get("expires_after"),
+        on_expiry=given.get("on_expiry", ""),
+    )
+    if problem := problem_with(found):
+        raise _Refused(f"{tool}: {problem}")
+    return found
+
+
+def problem_with(hints: Hints) -> str:
+    """Say in words what is wrong with hints, or "" if nothing is."""
+    if hints.risk and hints.risk not in RISKS:
+        return f"its risk is one of {', '.join(RISKS)}, not {hints.risk!r}."
+    if not isinstance(hints.queue, str) or (hints.queue and not SLUG.fullmatch(hints.queue)):
+        return f"its queue is a queue's short name such as payments, not {hints.queue!r}."
+    if hints.on_expiry and hints.on_expiry not in ON_EXPIRY:
+        return f"on expiry a request is one of {', '.join(ON_EXPIRY)}: a timeout never approves."
+    seconds = hints.expires_after
+    if seconds is not None and (type(seconds) is not int or not 0 < seconds <= MAX_EXPIRY):
+        return f"it expires after a whole number of seconds, at most a year, not {seconds!r}."
+    if hints.on_expiry and seconds is None:
+        return "it says what happens on expiry, but not when it expires."
+    return ""
 
 
 def _all_text(items: list[Json]) -> bool:

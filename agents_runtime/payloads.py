@@ -22,6 +22,7 @@ from agents_runtime.thread_state import RaisedInterrupt
 APPROVAL_PREFIX = "Tool execution requires approval"
 DECISIONS = ("approve", "edit", "reject", "respond")
 UNKNOWN_DECISIONS = ("approve", "reject")
+HINTS = ("risk", "queue", "expires_after", "on_expiry")
 LEGACY_FLAGS = (
     ("allow_accept", "approve"),
     ("allow_edit", "edit"),
@@ -59,7 +60,7 @@ class Asked:
 def read(raised: RaisedInterrupt, spec: AgentSpec, messages: Sequence[object]) -> Asked:
     """Return what an interrupt asks. ``messages`` are the root graph's, to find the agent's own words."""
     value = raised.value
-    tools = _Tools(decode(spec.tools), messages)
+    tools = _Tools(decode(spec.tools), messages, decode(spec.gates))
     if _is_per_call(value):
         return _read_per_call(value, raised.response_schema, tools)
     if _is_batch(value):
@@ -107,8 +108,11 @@ def allowed_arguments(call: Mapping[str, Json], answer: Json) -> tuple[bool, Jso
 class _Tools:
     """What is known of the agent's tools, and which of the model's calls each request is about."""
 
-    def __init__(self, tools: Mapping[str, Json], messages: Sequence[object]) -> None:
+    def __init__(
+        self, tools: Mapping[str, Json], messages: Sequence[object], gates: Mapping[str, Json]
+    ) -> None:
         self._tools = tools
+        self._gates = gates
         self._calls = [
             (place, call, text_of(message))
             for message in reversed(messages)
@@ -118,6 +122,7 @@ class _Tools:
     def request(self, position: int, tool: str, arguments: Json, **fields: Any) -> ReviewRequest:
         """Return a request to decide a call of ``tool``."""
         known = self._tools.get(tool) or {}
+        gate = self._gates.get(tool) or {}
         return ReviewRequest(
             position=position,
             kind="tool_call",
@@ -125,6 +130,7 @@ class _Tools:
             arguments=to_json(arguments),
             title_template=known.get("title") or "",
             args_schema=known.get("args_schema"),
+            **{hint: gate[hint] for hint in HINTS if hint in gate},
             **fields,
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jsonschema_rs
@@ -23,7 +23,7 @@ from agents_runtime.canonical import Json, decode, encode, encode_in_order, stor
 from agents_runtime.errors import AgentUnavailable
 from agents_runtime.fingerprint import fingerprint
 from agents_runtime.input_schemas import for_people
-from agents_runtime.listings import MAX_TITLE, SHIPPED, Entry, Gate, Trouble, read_all
+from agents_runtime.listings import MAX_TITLE, SHIPPED, Entry, Gate, Hints, Trouble, read_all
 from agents_runtime.loading import MAX_MESSAGE, Graph, load
 from agents_runtime.models import AgentSpec, RegistrationProblem
 from agents_runtime.typed_inputs import input_schema
@@ -111,8 +111,12 @@ def _load_listed(spec: AgentSpec) -> Graph:
 
 def _refuse_other_gates(spec: AgentSpec, anatomy: Anatomy) -> None:
     promised: dict[str, Json] = decode(spec.gates)
-    if any(promised.get(tool) != gate.to_json() for tool, gate in anatomy.gates.items()):
+    if any(_guard_of(promised.get(tool)) != gate.guard() for tool, gate in anatomy.gates.items()):
         raise AgentUnavailable(OTHER_GATES.format(name=spec.name))
+
+
+def _guard_of(recorded: Json) -> Json:
+    return recorded and {key: recorded.get(key) for key in Gate().guard()}
 
 
 def _look(entry: Entry) -> _Found:
@@ -139,7 +143,7 @@ def _look(entry: Entry) -> _Found:
 
 
 def _inside(entry: Entry, anatomy: Anatomy) -> dict[str, Any]:
-    gates = {**anatomy.gates, **_declared(entry, anatomy)}
+    gates = _gates(entry, anatomy)
     tools = {
         name: {
             "description": face.description,
@@ -158,9 +162,15 @@ def _inside(entry: Entry, anatomy: Anatomy) -> dict[str, Any]:
     }
 
 
-def _declared(entry: Entry, anatomy: Anatomy) -> dict[str, Gate]:
-    """Return the gates that only the file names; what the agent's own code says of a gate goes first."""
-    return {tool: gate for tool, gate in entry.gates.items() if tool not in anatomy.gates}
+def _gates(entry: Entry, anatomy: Anatomy) -> dict[str, Gate]:
+    """Return the gates that code or file name; what the agent's own code says of a gate goes first."""
+    both = {**entry.gates, **anatomy.gates}
+    return {tool: _with_hints(gate, entry.gates.get(tool)) for tool, gate in both.items()}
+
+
+def _with_hints(gate: Gate, in_file: Gate | None) -> Gate:
+    """Take the file's hints where the code gives none."""
+    return gate if in_file is None or gate.hints != Hints() else replace(gate, hints=in_file.hints)
 
 
 def _input_schema(entry: Entry, graph: Graph) -> tuple[Json, tuple[Trouble, ...]]:
