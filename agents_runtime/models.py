@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents_runtime import states
 from agents_runtime.canonical import Json, decode
-from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
+from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus, Trouble
 
 
 def _only_known_changes(name: str, table: states.Transitions) -> pgtrigger.FSM:
@@ -98,7 +98,20 @@ class Run(models.Model):
     input = models.TextField(help_text="Canonical.")
     pending_input = models.TextField(blank=True, help_text="Canonical input that no checkpoint holds yet.")
     output = models.TextField(blank=True, help_text="Canonical, once finished.")
+    closes_reviews = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Its open reviews were closed for new input; the thread has yet to follow.",
+    )
     error = models.TextField(blank=True, help_text="What went wrong, in words, while failed.")
+    trouble = models.CharField(
+        max_length=10,
+        choices=Trouble,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The kind of the error, if known.",
+    )
     requested_by = models.CharField(max_length=64, help_text="Opaque reference to who started it.")
     gates = models.TextField(default="{}", help_text="The agent's gates as recorded when the run started.")
     fingerprint = models.CharField(max_length=64, blank=True)
@@ -116,6 +129,17 @@ class Run(models.Model):
     updated_at = models.DateTimeField(db_default=Now())
     nudged_at = models.DateTimeField(
         null=True, blank=True, help_text="When the sweep last sent a message for it."
+    )
+    pruned_at = models.DateTimeField(
+        null=True, blank=True, help_text="When all checkpoints but the latest were deleted, or kept for good."
+    )
+    thread_deleted_at = models.DateTimeField(null=True, blank=True)
+    thread_deleted_by = models.CharField(
+        max_length=150,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Who or what deleted the checkpoints, as people read it.",
     )
 
     objects = RunQuerySet.as_manager()
@@ -135,6 +159,15 @@ class Run(models.Model):
                 condition=Q(finished_at__isnull=False)
                 | ~Q(status__in=[RunStatus.FINISHED, RunStatus.CANCELLED]),
                 name="run_ended_has_its_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(thread_deleted_at__isnull=True)
+                | (Q(status__in=[RunStatus.FINISHED, RunStatus.CANCELLED]) & ~Q(thread_deleted_by="")),
+                name="run_without_thread_is_over",
+            ),
+            models.CheckConstraint(
+                condition=Q(closes_reviews=False) | ~Q(pending_input="") | Q(status=RunStatus.CANCELLED),
+                name="run_closes_reviews_for_input",
             ),
         ]
         triggers: ClassVar = [_only_known_changes("run_status_changes", states.RUN_TRANSITIONS)]

@@ -28,6 +28,18 @@ class RunStatus(models.TextChoices):
     CANCELLED = "cancelled", _("Cancelled")
 
 
+class Trouble(models.TextChoices):
+    """Why a run stopped: it decides which ways out are safe."""
+
+    STEP = "step", _("A step of the agent failed")
+    TOOL = "tool", _("A tool failed after it was allowed")
+    AGENT = "agent", _("The agent is missing")
+    BUILD = "build", _("The agent's build has changed")
+    CHECKPOINT = "checkpoint", _("The checkpoints are gone")
+    DEATHS = "deaths", _("Its workers died again and again")
+    BATCH = "batch", _("The agent refused a batch of answers")
+
+
 class PauseStatus(models.TextChoices):
     """What has become of one interrupt."""
 

@@ -21,6 +21,13 @@ class Risk(models.TextChoices):
     CRITICAL = "critical", _("Critical")
 
 
+class OnExpiry(models.TextChoices):
+    """What happens to a card that nobody decided in time. There is no choice that approves."""
+
+    HOLD = "hold", _("Hold: it stays open and is marked overdue")
+    REJECT = "reject", _("Reject: the agent is told that nobody decided in time")
+
+
 class Queue(models.Model):
     """A list of tasks with the people who may see and decide them."""
 
@@ -29,6 +36,12 @@ class Queue(models.Model):
     description = models.CharField(max_length=200, blank=True)
     icon = models.CharField(max_length=30, default="inbox")
     is_default = models.BooleanField(default=False, help_text="Takes whatever no policy sends elsewhere.")
+    minutes_to_decide = models.PositiveIntegerField(
+        null=True, blank=True, help_text="For cards whose policy sets no time."
+    )
+    on_expiry = models.CharField(
+        max_length=6, choices=OnExpiry, default=OnExpiry.HOLD, db_default=OnExpiry.HOLD
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     members: models.ManyToManyField[User, QueueMembership] = models.ManyToManyField(
@@ -42,6 +55,9 @@ class Queue(models.Model):
                 fields=["is_default"], condition=Q(is_default=True), name="queue_one_default"
             ),
             models.CheckConstraint(condition=~Q(name=""), name="queue_has_a_name"),
+            models.CheckConstraint(
+                condition=Q(on_expiry__in=OnExpiry.values), name="queue_expiry_never_approves"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -80,6 +96,9 @@ class Policy(models.Model):
     queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="policies")
     risk = models.CharField(max_length=10, choices=Risk, default=Risk.MEDIUM)
     minutes_to_decide = models.PositiveIntegerField(null=True, blank=True)
+    on_expiry = models.CharField(
+        max_length=6, choices=OnExpiry, default=OnExpiry.HOLD, db_default=OnExpiry.HOLD
+    )
     changed_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -88,6 +107,9 @@ class Policy(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["agent", "tool"], name="policy_one_for_each_match"),
             models.CheckConstraint(condition=Q(risk__in=Risk.values), name="policy_risk_is_known"),
+            models.CheckConstraint(
+                condition=Q(on_expiry__in=OnExpiry.values), name="policy_expiry_never_approves"
+            ),
         ]
 
     def __str__(self) -> str:

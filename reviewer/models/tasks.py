@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from agents_runtime.canonical import Json, decode
 from agents_runtime.models import Pause, Run
 from reviewer.accounts.models import User
-from reviewer.models.queues import Policy, Queue, Risk
+from reviewer.models.queues import OnExpiry, Policy, Queue, Risk
 
 
 class TaskStatus(models.TextChoices):
@@ -110,7 +110,20 @@ class ReviewTask(models.Model):
     )
     claimed_until = models.DateTimeField(null=True, blank=True)
     claim_version = models.PositiveIntegerField(default=0, help_text="The fence: raised by every new claim.")
-    due_at = models.DateTimeField(null=True, blank=True)
+    due_at = models.DateTimeField(null=True, blank=True, help_text="Until when it should be decided.")
+    on_expiry = models.CharField(
+        max_length=6, choices=OnExpiry, default=OnExpiry.HOLD, db_default=OnExpiry.HOLD
+    )
+    expiry_label = models.CharField(
+        max_length=120,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Whose deadline it is: a policy, queue or agent.",
+    )
+    overdue_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the sweep found that nobody had decided in time."
+    )
     created_at = models.DateTimeField(db_default=Now())
     closed_at = models.DateTimeField(null=True, blank=True)
 
@@ -121,6 +134,11 @@ class ReviewTask(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["queue", "status", "created_at"], name="task_by_queue"),
             models.Index(fields=["claimed_by", "status"], name="task_by_holder"),
+            models.Index(
+                fields=["due_at"],
+                condition=Q(status=TaskStatus.OPEN, due_at__isnull=False, overdue_at__isnull=True),
+                name="task_by_deadline",
+            ),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["pause", "position"], name="task_is_one_action"),
@@ -134,6 +152,9 @@ class ReviewTask(models.Model):
                 name="task_closed_has_its_time",
             ),
             models.CheckConstraint(condition=~Q(previous=F("id")), name="task_does_not_follow_itself"),
+            models.CheckConstraint(
+                condition=Q(on_expiry__in=OnExpiry.values), name="task_expiry_never_approves"
+            ),
         ]
         triggers: ClassVar = [
             pgtrigger.FSM(
@@ -199,16 +220,27 @@ class Decision(models.Model):
 
 
 class Outcome(models.Model):
-    """The effective decision of a task: what goes to the agent. One today; n-of-m review fills it later."""
+    """The effective decision of a task: what goes to the agent. One today; n-of-m review fills it later.
+
+    ``decided_by`` is empty where nobody decided in time; such an outcome is a rejection and nothing else.
+    """
 
     task = models.OneToOneField(ReviewTask, on_delete=models.PROTECT, related_name="outcome")
     round = models.PositiveIntegerField(default=1)
     verdict = models.CharField(max_length=10, choices=Verdict)
     answer = models.TextField(help_text="Canonical.")
-    decided_by = models.ForeignKey(Decision, on_delete=models.PROTECT, related_name="+")
+    decided_by = models.ForeignKey(
+        Decision, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(decided_by__isnull=False) | Q(verdict=Verdict.REJECT),
+                name="outcome_of_nobody_only_rejects",
+            ),
+        ]
         triggers: ClassVar = [
             pgtrigger.Protect(name="outcome_is_final", operation=pgtrigger.Update | pgtrigger.Delete),
         ]
