@@ -7,8 +7,9 @@ buttons) belongs to ``reviewer.web``.
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -30,11 +31,15 @@ from reviewer.cards.visible import visible
 __all__ = [
     "render_agent_text",
     "render_arguments",
+    "render_arguments_in_brief",
     "render_diff",
     "render_form",
     "render_value",
     "visible",
 ]
+
+Opener = Callable[[str, str], SafeString]
+"""Draws the control that opens a folded part, from the part's JSON pointer and its label."""
 
 _CODE_LIKE = re.compile(r"(?=[^\s]*[\d_./:@#-])[\w./:@#+=%?&~-]{2,80}")
 _WORDS_LIKE = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)+")
@@ -45,19 +50,32 @@ def render_form(form: Form, errors: Sequence[FieldError] = ()) -> SafeString:
     return Painter(form, errors).form()
 
 
-def render_arguments(card: Card, *, expanded: Iterable[str] = (), expand_url: str = "") -> SafeString:
+def render_arguments(
+    card: Card,
+    *,
+    expanded: Iterable[str] = (),
+    expand_url: str = "",
+    opener: Opener | None = None,
+    landing: str | None = None,
+) -> SafeString:
     """Return what will happen, as rows.
 
     With ``expand_url`` a folded value is opened by a link ``{expand_url}{pointer}``, so that the server
-    knows what was read;
-    ``expanded`` holds the pointers opened so far. Without it a folded value opens in place.
+    knows what was read; ``opener`` draws another control than a link. ``expanded`` holds the pointers opened
+    so far, and ``landing`` the one that gets the focus. Without both a folded value opens in place.
     """
-    return _Rows(frozenset(expanded), expand_url).table(card.rows)
+    opens = opener or (_linked(expand_url) if expand_url else None)
+    return _Rows(frozenset(expanded), opens, landing=landing).table(card.rows)
+
+
+def render_arguments_in_brief(card: Card) -> SafeString:
+    """Return the same rows for good, with both ends, length and SHA-256 of a folded text in place of it."""
+    return _Rows(frozenset(), None, ends_only=True).table(card.rows)
 
 
 def render_value(schema: Json, value: Json) -> SafeString:
     """Return any stored value as rows, such as a decided answer."""
-    return _Rows(frozenset(), "").table(view.rows(schema, value))
+    return _Rows(frozenset(), None).table(view.rows(schema, value))
 
 
 def render_agent_text(text: str) -> SafeString:
@@ -126,9 +144,18 @@ def _told(value: Json, *, as_json: bool) -> str:
 class _Rows:
     """Draws rows; knows which folded ones the reader has opened."""
 
-    def __init__(self, expanded: frozenset[str], expand_url: str) -> None:
+    def __init__(
+        self,
+        expanded: frozenset[str],
+        opener: Opener | None,
+        *,
+        landing: str | None = None,
+        ends_only: bool = False,
+    ) -> None:
         self.expanded = expanded
-        self.expand_url = expand_url
+        self.opener = opener
+        self.landing = landing
+        self.ends_only = ends_only
 
     def table(self, rows: Sequence[Row], *, tight: bool = False) -> SafeString:
         drawn = [
@@ -151,36 +178,53 @@ class _Rows:
 
     def parts(self, row: Row) -> SafeString:
         table = self.table(row.children, tight=True)
-        if not row.is_folded or row.pointer in self.expanded:
+        if not row.is_folded:
             return table
+        if row.pointer in self.expanded:
+            return draw("opened", content=table, lands=row.pointer == self.landing)
         count = len(row.children)
         what = (
             ngettext("%(count)s item", "%(count)s items", count)
             if isinstance(row.value, list)
             else ngettext("%(count)s key", "%(count)s keys", count)
         )
-        return draw("parts", table=table, summary=what % {"count": count}, url=self.url(row))
+        summary = what % {"count": count}
+        return draw("parts", table=table, summary=summary, opener=self.open(row, gettext("Show all of it")))
 
     def folded(self, row: Row, text: str) -> SafeString:
         is_open = row.pointer in self.expanded
+        is_here = is_open or not (self.opener or self.ends_only)
         hidden = sum(1 for run in unicode.runs(text) if run.glyph)
         head, tail = view.ends_of(text)
+        label = ngettext("Show all %(n)s character", "Show all %(n)s characters", len(text))
         return draw(
             "fold",
             head=visible(head),
             tail=visible(tail),
             # A link asks the server for the whole text; without one it is here already, folded.
-            text=visible(text) if is_open or not self.expand_url else "",
+            text=visible(text) if is_here else "",
             left_out=len(text) - len(head) - len(tail),
             length=len(text),
             is_open=is_open,
             is_code=row.text is not None,
             hidden=hidden,
-            url=self.url(row),
+            opener=self.open(row, label % {"n": len(text)}),
+            sha256=_sha256(text) if self.ends_only else "",
+            lands=row.pointer == self.landing,
         )
 
-    def url(self, row: Row) -> str:
-        return self.expand_url + quote(row.pointer, safe="") if self.expand_url else ""
+    def open(self, row: Row, label: str) -> SafeString | None:
+        return self.opener(row.pointer, label) if self.opener else None
+
+
+def _linked(url: str) -> Opener:
+    return lambda pointer, label: format_html(
+        '<a class="link" href="{}{}">{}</a>', url, quote(pointer, safe="", errors="surrogatepass"), label
+    )
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _key(row: Row) -> SafeString:
