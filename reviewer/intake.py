@@ -114,7 +114,7 @@ class Desk:
 def open_task(pause: Pause, request: ReviewRequest) -> ReviewTask:
     """Open the task for one request: route it, fix what its card shows, link it to the one it follows."""
     agent = pause.run.agent.name
-    where = route(agent=agent, tool=request.tool)
+    where = route(agent=agent, tool=request.tool, risk=request.risk, queue=request.queue)
     previous = _previous_task(pause, request.position)
     task = ReviewTask.objects.create(
         pause=pause,

@@ -13,6 +13,7 @@ from reviewer.models import Policy, Queue
 from reviewer.models.queues import Risk
 
 DEFAULT_LABEL = "default v1"
+AUTHOR_LABEL = "the agent's author"
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,25 @@ class Route:
     due_at: dt.datetime | None
 
 
-def route(*, agent: str, tool: str) -> Route:
-    """Return the route of a request; whatever no policy matches goes to the default queue at medium risk."""
+def route(*, agent: str, tool: str, risk: str = "", queue: str = "") -> Route:
+    """Return the route of a request; whatever no policy matches goes to the default queue at medium risk.
+
+    ``risk`` and ``queue`` are hints of the agent's author. They count where no policy matches; beside a
+    policy they can only raise the risk, so that no agent talks its way past the organisation's rules.
+    """
     policy = _matching_policy(agent=agent, tool=tool)
     if policy is None:
-        return Route(queue=_default_queue(), risk=Risk.MEDIUM, policy=None, label=DEFAULT_LABEL, due_at=None)
+        hinted = Queue.objects.filter(slug=queue).first() if queue else None
+        return Route(
+            queue=hinted or _default_queue(),
+            risk=risk or Risk.MEDIUM,
+            policy=None,
+            label=AUTHOR_LABEL if risk or hinted else DEFAULT_LABEL,
+            due_at=None,
+        )
     return Route(
         queue=policy.queue,
-        risk=policy.risk,
+        risk=max(policy.risk, risk or Risk.LOW, key=Risk.values.index),
         policy=policy,
         label=policy.label,
         due_at=_due(policy.minutes_to_decide),
