@@ -199,7 +199,17 @@ class Decision(models.Model):
     person_name = models.CharField(max_length=150, help_text="As it was then.")
     verdict = models.CharField(max_length=10, choices=Verdict)
     answer = models.TextField(help_text="Canonical, as the response schema asks.")
+    changes = models.TextField(
+        blank=True, help_text="What the answer changes in the proposal, as a JSON list; empty: not kept then."
+    )
     digest = models.CharField(max_length=64)
+    showing = models.ForeignKey(
+        "Showing",
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="decisions",
+        help_text="The card as this person had it before them; none for a decision through the API.",
+    )
     reason_code = models.CharField(max_length=40, blank=True)
     comment = models.TextField(blank=True)
     via = models.CharField(max_length=5, choices=[("web", "web"), ("api", "api")])
@@ -250,17 +260,25 @@ class Outcome(models.Model):
 
 
 class CardOpening(models.Model):
-    """That a person had this card, with this digest, before them."""
+    """That a person had this card, with this digest, before them: as ``showing`` says, or as JSON."""
 
     task = models.ForeignKey(ReviewTask, on_delete=models.CASCADE, related_name="openings")
     person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     digest = models.CharField(max_length=64)
     via = models.CharField(max_length=5, choices=[("web", "web"), ("api", "api")])
+    showing = models.ForeignKey("Showing", on_delete=models.PROTECT, null=True, related_name="openings")
     opened_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["task", "person", "digest", "via"], name="card_opening_once"),
+            models.UniqueConstraint(
+                fields=["task", "person", "digest", "via"],
+                condition=Q(showing__isnull=True),
+                name="card_opening_once",
+            ),
+            models.UniqueConstraint(
+                fields=["task", "person", "digest", "via", "showing"], name="card_opening_once_as_shown"
+            ),
         ]
 
     def __str__(self) -> str:
