@@ -51,7 +51,7 @@ def django_db_setup(django_test_environment: None, django_db_blocker: DjangoDbBl
     """Migrate the empty test database as its owner; afterwards everything runs as the application."""
     with django_db_blocker.unblock(), _as_owner():
         call_command("migrate", verbosity=0, interactive=False)
-    _keep_registry()
+    keep_registry()
     yield
     with django_db_blocker.unblock():
         connections.close_all()
@@ -99,7 +99,7 @@ def registered_agents(django_db_setup: None) -> None:
     """The checkpoint tables, and the shipped and the tests' agents as a worker registers them."""
     manage("setup_checkpoints", DATABASE_URL=servers().owner_url)
     manage("register_agents")
-    _keep_registry()
+    keep_registry()
 
 
 def manage(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -158,7 +158,7 @@ def _tables(link: psycopg.Connection) -> list[sql.Identifier]:
     return [sql.Identifier(schema, table) for schema, table in found if table not in KEPT_TABLES]
 
 
-def _keep_registry() -> None:
+def keep_registry() -> None:
     """Remember the registered agents, so that a wipe can put them back."""
     with psycopg.connect(servers().superuser_url) as link:
         link.execute("CREATE SCHEMA IF NOT EXISTS kept")
