@@ -66,8 +66,8 @@ def distance(document: Document, schema: Json, value: Json, *, depth: int = 0) -
         return 0
     try:
         shape = document.shape(schema)
-    except Undrawable as problem:
-        return _FOREIGN if problem.reason == "nothing-fits" else 0
+    except Undrawable:
+        return _distance_unseen(document, schema, value)
     if value is None and shape.nullable:
         return 0
     if shape.options:
@@ -78,6 +78,16 @@ def distance(document: Document, schema: Json, value: Json, *, depth: int = 0) -
     return _type_distance(shape.schema, value) or _inner_distance(
         document, shape.schema, value, depth=depth + 1
     )
+
+
+def _distance_unseen(document: Document, schema: Json, value: Json) -> int:
+    """Return the distance from a schema that has no form: the engine knows whether the value is valid."""
+    if check.accepts(document, schema, value):
+        return 0
+    try:
+        return _type_distance(document.plain(schema), value) or _FOREIGN // 2
+    except Undrawable:
+        return _FOREIGN
 
 
 def _type_distance(schema: dict[str, Json], value: Json) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from reviewer.cards import branches
 from reviewer.cards.kinds import MOST_ITEMS, SCALARS, index_of, kind_of, multi_options
 from reviewer.cards.names import EXTRA_STEP, Posted, step
-from reviewer.cards.schema import Document, Shape, Undrawable
+from reviewer.cards.schema import Document, Option, Shape, Undrawable
 from reviewer.cards.titles import humanise
 from reviewer.cards.tree import (
     Branch,
@@ -355,9 +355,7 @@ class _Compiler:
         _expect(value is MISSING or given is not None)
         posted = self.posted.branch(place.path)
         chosen = posted if posted is not None and posted < len(shape.options) else given
-        if chosen is None and all(
-            branches.implied_type(option.schema) in SCALARS for option in shape.options
-        ):
+        if chosen is None and all(map(_is_typed, shape.options)):
             chosen = 0
         tag = branches.tag_of(self.document, shape)
         made = tuple(
@@ -381,6 +379,12 @@ class _Compiler:
             kind=branches.implied_type(option.schema) or "",
             node=replace(node, label=place.label) if node else None,
         )
+
+
+def _is_typed(option: Option) -> bool:
+    """Say whether a branch asks for a scalar that a person types: choosing it by itself answers nothing."""
+    fixed = "const" in option.schema or "enum" in option.schema
+    return branches.implied_type(option.schema) in SCALARS - {"null"} and not fixed
 
 
 def _expect(fits: bool) -> None:

@@ -8,11 +8,11 @@ branch 3, ``~+`` keys without a name.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
+from reviewer.cards.parse import Unreadable, parse_json
 from reviewer.cards.values import MISSING, Json, lines
 
 VALUE, STATE, BRANCH, ITEMS, KEY, RAW, BASE = "v:", "s:", "b:", "#:", "k:", "r:", "j:"
@@ -118,8 +118,8 @@ class Posted:
         if text == "":
             return (MISSING,)
         try:
-            return (json.loads(text),)
-        except (ValueError, RecursionError):
+            return (parse_json(text),)
+        except Unreadable:
             return None
 
     def put(self, prefix: str, path: str, values: Iterable[str]) -> Posted:

@@ -14,7 +14,8 @@ from typing import Final
 
 from reviewer.cards import names
 from reviewer.cards.names import Posted
-from reviewer.cards.read import Unreadable, parse_json, read
+from reviewer.cards.parse import Unreadable, parse_json
+from reviewer.cards.read import read
 from reviewer.cards.tree import Item, Items, Mapping, Node, Raw, State, Tree, walk
 from reviewer.cards.values import MISSING, json_text
 

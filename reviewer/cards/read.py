@@ -6,12 +6,9 @@ type its field shows, never through a float on its way to an integer, and never 
 
 from __future__ import annotations
 
-import json
-import re
-from typing import Final, NoReturn
-
 from reviewer.cards.errors import FieldError
 from reviewer.cards.names import pointer_step
+from reviewer.cards.parse import Unreadable, parse_integer, parse_json, parse_number
 from reviewer.cards.tree import (
     Choice,
     Entry,
@@ -40,9 +37,6 @@ from reviewer.cards.values import (
     typeable,
 )
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,400}")
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,4})?")
-
 
 def read(tree: Tree) -> tuple[Json, tuple[FieldError, ...]]:
     """Return the answer and what does not parse; the answer holds the typed text in those places."""
@@ -58,32 +52,6 @@ def is_changed(node: Node) -> bool:
     reader = _Reader()
     value = reader.value(node, "")
     return bool(reader.errors) or not same(value, node.original)
-
-
-def parse_json(text: str) -> Json:
-    """Return the value of a JSON text. Raises ``Unreadable``, also for duplicate keys and NaN."""
-    if not text.strip():
-        raise Unreadable("json-empty")
-    try:
-        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
-    except json.JSONDecodeError as problem:
-        raise Unreadable("json", line=problem.lineno, column=problem.colno) from None
-    except RecursionError:
-        raise Unreadable("json-deep") from None
-    except ValueError:  # more digits than Python takes in one number
-        raise Unreadable("number") from None
-    if not depth_within(value, DEEPEST):
-        raise Unreadable("json-deep")
-    return value
-
-
-class Unreadable(Exception):
-    """A text that cannot be read; ``code`` is a key of ``errors.MESSAGES``."""
-
-    def __init__(self, code: str, **params: Json) -> None:
-        super().__init__(code)
-        self.code = code
-        self.params = params
 
 
 class _Reader:
@@ -183,33 +151,7 @@ def _entry(node: Entry) -> Json:
             raise Unreadable("text")
         return MISSING if node.blank_is_absent and not node.text.strip() else node.text
     text = node.text.strip()
-    return _integer(text) if node.kind == "integer" else _number(text)
-
-
-def _integer(text: str) -> int:
-    if not _INTEGER.fullmatch(text):
-        raise Unreadable("integer")
-    return int(text)
-
-
-def _number(text: str) -> int | float:
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        raise Unreadable("number")
-    if match[1] is None and match[2] is None:
-        return int(text)
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
-        raise Unreadable("number")
-    if _significant(text) != _significant(repr(number)):
-        raise Unreadable("digits", sent=repr(number))
-    return number
-
-
-def _significant(text: str) -> str:
-    """Return the digits of a number that matter: ``0.10`` and ``1.0e-1`` have the same."""
-    digits = re.split("[eE]", text)[0].replace(".", "").lstrip("-0")
-    return digits.rstrip("0")
+    return parse_integer(text) if node.kind == "integer" else parse_number(text)
 
 
 def _choice(node: Choice) -> Json:
@@ -247,16 +189,3 @@ def _raw(node: Raw) -> Json:
     if taken is not None:
         raise Unreadable("key-taken", key=taken)
     return value
-
-
-def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    for key, value in pairs:
-        if key in found:
-            raise Unreadable("json-duplicate", key=key)
-        found[key] = value
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise Unreadable("json-constant", name=name)

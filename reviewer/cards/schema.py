@@ -2,7 +2,8 @@
 
 Assertions that do not change what a form looks like (``minLength``, ``not``, ``if`` …) pass through
 untouched; ``validate`` checks them. What cannot be drawn raises ``Undrawable`` with a reason, and
-``compile`` makes a raw JSON field of it.
+``compile`` makes a raw JSON field of it. Assertions of two merged schemas that cannot be told as one stay
+beside each other in ``allOf``.
 """
 
 from __future__ import annotations
@@ -56,6 +57,14 @@ _UNDRAWABLE: Final = (
     "additionalItems",
 )
 _MOST_HOPS: Final = 32
+_HIGHEST: Final = frozenset(["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"])
+_LOWEST: Final = frozenset(["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"])
+# Keywords that only mean something together: those of one schema never stand beside those of another.
+_COUPLED: Final = (
+    frozenset(["if", "then", "else"]),
+    frozenset(["contains", "minContains", "maxContains"]),
+    frozenset(["prefixItems", "items"]),
+)
 
 
 class Undrawable(Exception):
@@ -126,10 +135,10 @@ class Document:
             if hops > _MOST_HOPS:
                 raise Undrawable("circular", str(schema["$ref"]))
             target = self.target(schema["$ref"])
-            siblings = {
-                key: value for key, value in schema.items() if key not in {"$ref", "$defs", "definitions"}
-            }
-            schema = {**target, **siblings}
+            schema = _beside_reference(
+                {key: value for key, value in schema.items() if key not in {"$ref", "$defs", "definitions"}},
+                target,
+            )
         if not isinstance(schema.get("allOf", []), list):
             raise Undrawable("not-a-schema")
         parts = schema.get("allOf") or []
@@ -176,7 +185,11 @@ class Document:
         beside = {key: value for key, value in outer.items() if key not in ANNOTATIONS}
         if beside and not any(isinstance(option, dict) and option.keys() & _SHAPES for option in listed):
             return Shape(plain)  # ``anyOf: [{required: [a]}, {required: [b]}]`` changes nothing that is drawn
-        options = [Option(merge(self.plain(option), beside), _name_of(option)) for option in listed]
+        options = [
+            Option(self._option(option, beside), _name_of(option)) for option in listed if option is not False
+        ]
+        if not options:
+            raise Undrawable("nothing-fits")
         kept = [option for option in options if not _is_null(option.schema)]
         nullable = len(kept) < len(options)
         if not kept:
@@ -187,45 +200,116 @@ class Document:
         inner = self._shape({**kept[0].schema, **notes}, hops=hops + 1)
         return Shape(inner.schema, nullable=nullable or inner.nullable, options=inner.options, tag=inner.tag)
 
+    def _option(self, option: Json, beside: dict[str, Json]) -> dict[str, Json]:
+        """Return one branch with what stands beside the union; one that cannot be drawn is left as it is."""
+        try:
+            return merge(self.plain(option), beside)
+        except Undrawable:
+            if not isinstance(option, dict):
+                raise
+            return {"allOf": [option, beside]} if beside else option
+
 
 def merge(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json]:
     """Return both schemas at once, the left one's annotations winning. Raises ``Undrawable``."""
-    merged = dict(left)
+    merged = {**left, **_objects(left, right)}
+    apart: dict[str, Json] = {}
     for key, value in right.items():
-        if key not in merged:
+        if key in {"properties", "additionalProperties"} and key in merged:
+            continue
+        if key == "allOf" and isinstance(value, list) and isinstance(merged.get(key, []), list):
+            merged[key] = [*merged.get(key, []), *value]
+        elif any(key in group and group & left.keys() for group in _COUPLED):
+            apart[key] = value
+        elif key not in merged:
             merged[key] = value
-        elif key == "properties" and isinstance(value, dict) and isinstance(merged[key], dict):
-            merged[key] = _merge_properties(merged[key], value)
-        elif key == "required" and isinstance(value, list) and isinstance(merged[key], list):
-            merged[key] = [*merged[key], *(name for name in value if name not in merged[key])]
-        elif key in _SHAPES and not same(merged[key], value):
-            merged[key] = _merge_shape(key, merged[key], value)
+        elif key not in ANNOTATIONS and not same(merged[key], value):
+            _merge_keyword(merged, apart, key, value)
+    if apart.keys() & {"items", "prefixItems"}:
+        _merge_items(merged, apart)
+    if apart:
+        merged["allOf"] = [*merged.get("allOf", []), apart]
     return merged
 
 
-def _merge_properties(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json]:
-    merged = dict(left)
-    for name, schema in right.items():
-        known = merged.get(name, True)
-        if isinstance(known, dict) and isinstance(schema, dict) and not same(known, schema):
-            if "$ref" in known or "$ref" in schema:
-                raise Undrawable("conflict", name)
-            merged[name] = merge(known, schema)
-        elif known is True:
-            merged[name] = schema
-    return merged
+def _beside_reference(siblings: dict[str, Json], target: dict[str, Json]) -> dict[str, Json]:
+    """Return what a reference points at with what stands beside it, which wins where both cannot hold."""
+    try:
+        return merge(siblings, target)
+    except Undrawable:
+        return {**target, **siblings}
 
 
-def _merge_shape(key: str, left: Json, right: Json) -> Json:
+def _merge_keyword(merged: dict[str, Json], apart: dict[str, Json], key: str, value: Json) -> None:
+    """Merge one keyword that both schemas have; one that cannot be told at once goes ``apart``."""
+    known = merged[key]
     if key == "type":
-        if sorted(map(str, (left, right))) == ["integer", "number"]:
-            return "integer"
-        common = [name for name in _as_list(left) if name in _as_list(right)]
-        if common:
-            return common[0] if len(common) == 1 else common
-    if key == "additionalProperties" and isinstance(left, bool) and isinstance(right, bool):
-        return False
-    raise Undrawable("conflict", key)
+        merged[key] = _common_type(known, value)
+    elif key == "enum" and isinstance(known, list) and isinstance(value, list):
+        merged[key] = [option for option in known if any(same(option, other) for other in value)]
+        if not merged[key]:
+            raise Undrawable("conflict", key)
+    elif key == "required" and isinstance(known, list) and isinstance(value, list):
+        merged[key] = [*known, *(name for name in value if name not in known)]
+    elif key in _HIGHEST | _LOWEST and all(type(limit) in (int, float) for limit in (known, value)):
+        merged[key] = max(known, value) if key in _HIGHEST else min(known, value)
+    elif key in _SHAPES - {"anyOf", "oneOf"}:
+        raise Undrawable("conflict", key)
+    else:
+        apart[key] = value
+
+
+def _objects(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json]:
+    """Return named and free keys of two schemas at once.
+
+    What one of them closes the other cannot open; what it asks of free keys it asks of those that only the
+    other names.
+    """
+    sides = [(side.get("properties", {}), side.get("additionalProperties", True)) for side in (left, right)]
+    (named, rest), (others, other_rest) = sides
+    if not isinstance(named, dict) or not isinstance(others, dict) or (not others and other_rest is True):
+        return {}
+    found: dict[str, Json] = {}
+    for name in [*named, *(name for name in others if name not in named)]:
+        both = [properties.get(name, free) for properties, free in sides]
+        if not any(free is False and name not in properties for properties, free in sides):
+            found[name] = _both(both[0], both[1])
+    merged: dict[str, Json] = {"properties": found} if found or named or others else {}
+    if "additionalProperties" in left or "additionalProperties" in right:
+        merged["additionalProperties"] = _both(rest, other_rest)
+    return merged
+
+
+def _merge_items(merged: dict[str, Json], apart: dict[str, Json]) -> None:
+    """Merge what two schemas say of the items of a list, where both speak of all of them."""
+    if "prefixItems" in merged or "prefixItems" in apart:
+        if not all(same(merged.get(key), apart.get(key)) for key in ("prefixItems", "items")):
+            raise Undrawable("conflict", "prefixItems")
+        del apart["prefixItems"]
+    else:
+        merged["items"] = _both(merged["items"], apart["items"])
+    apart.pop("items", None)
+
+
+def _both(left: Json, right: Json) -> Json:
+    """Return a schema that asks what both ask; references are followed when it is drawn."""
+    if right in (True, {}) or same(left, right):
+        return left
+    if left in (True, {}) or right is False:
+        return right
+    if not isinstance(left, dict):
+        return left
+    notes = {key: value for key, value in left.items() if key in ("title", "description")}
+    return {**notes, "allOf": [left, right]}
+
+
+def _common_type(left: Json, right: Json) -> Json:
+    lefts, rights = _as_list(left), _as_list(right)
+    common = [name for name in lefts if name in rights or (name == "integer" and "number" in rights)]
+    common += [name for name in rights if name == "integer" and "number" in lefts and name not in common]
+    if not common:
+        raise Undrawable("conflict", "type")
+    return common[0] if len(common) == 1 else common
 
 
 def _as_list(value: Json) -> list[Json]:
