@@ -107,6 +107,9 @@ class Desk(Protocol):
     def tool_refused(self, run: Run, tool: str, reason: str) -> None:
         """The gate stopped a gated tool that had no decision for exactly this call."""
 
+    def time_passed(self) -> int:
+        """The scheduler's tick, outside any transaction: do what is due by the clock; return how much was."""
+
 
 @cache
 def get_desk() -> Desk:

@@ -21,6 +21,7 @@ from reviewer import claims, live, queries
 from reviewer.accounts.models import User
 from reviewer.audit.record import record
 from reviewer.audit.subjects import of_task
+from reviewer.deadlines import is_over, rejection_of
 from reviewer.errors import Conflict, Invalid
 from reviewer.models import Decision, Outcome, ReviewTask, TaskStatus, Verdict
 from reviewer.shown import card_of
@@ -79,6 +80,7 @@ def _decide(
     task = claims.lock(task_id, by=by)
     claims.guard_may_decide(task, by=by)
     claims.guard_open(task)
+    _guard_in_time(task)
     _guard_digest(task, digest)
     claims.guard_not_taken(task, by=by)
     _guard_claim_version(task, by=by, claim_version=claim_version)
@@ -111,7 +113,7 @@ def _decide(
             via=via,
         ),
     )
-    _answer_when_complete(pause)
+    answer_when_complete(pause)
     live.task_changed(task)
     live.run_changed(task.run_id)
     return decision
@@ -121,6 +123,17 @@ def verdict_of(answer: Json) -> Verdict:
     """Return what an answer means: one of the four named decisions, or any other answer."""
     named = answer.get("type") if isinstance(answer, dict) else None
     return Verdict(named) if isinstance(named, str) and named in NAMED_VERDICTS else Verdict.ANSWER
+
+
+def _guard_in_time(task: ReviewTask) -> None:
+    """Refuse a decision that comes after the deadline, even if the sweep has not closed the task yet."""
+    if is_over(task) and rejection_of(task) is not None:
+        raise Conflict(
+            _("Time is up: nobody decided this task by its deadline, so it is being rejected."),
+            code="closed",
+            when=task.due_at,
+            task=task,
+        )
 
 
 def _guard_digest(task: ReviewTask, digest: str) -> None:
@@ -172,7 +185,7 @@ def _conclude(task: ReviewTask, decision: Decision) -> None:
     task.refresh_from_db(fields=["closed_at"])
 
 
-def _answer_when_complete(pause: Pause) -> None:
+def answer_when_complete(pause: Pause) -> None:
     """Answer the pause once every one of its tasks has an outcome, in the order of their positions."""
     tasks = list(pause.tasks.order_by("position").values_list("outcome__answer", flat=True))
     if None in tasks:

@@ -15,7 +15,10 @@ from reviewer.accounts.models import User
 from reviewer.audit.record import record
 from reviewer.audit.subjects import of_execution, of_pause, of_run, of_task
 from reviewer.cards.titles import title
+from reviewer.deadlines import deadline_of
+from reviewer.expiry import expire_due
 from reviewer.models import ReviewTask, TaskStatus
+from reviewer.models.tasks import TASK_TRANSITIONS
 from reviewer.routing import Route, route
 
 CLOSES_TASKS = {
@@ -110,17 +113,23 @@ class Desk:
         record("run.cancelled", subject=of_run(run, outcome="cancelled"))
         live.run_changed(run.pk)
 
+    def time_passed(self) -> int:
+        """Hold or reject what nobody decided in time."""
+        return expire_due()
+
 
 def open_task(pause: Pause, request: ReviewRequest) -> ReviewTask:
     """Open the task for one request: route it, fix what its card shows, link it to the one it follows."""
     agent = pause.run.agent.name
     where = route(agent=agent, tool=request.tool, risk=request.risk, queue=request.queue)
     previous = _previous_task(pause, request.position)
+    queue = previous.queue if previous else where.queue
+    deadline = deadline_of(request, where, queue=queue)
     task = ReviewTask.objects.create(
         pause=pause,
         run=pause.run,
         position=request.position,
-        queue=previous.queue if previous else where.queue,
+        queue=queue,
         kind=request.kind,
         title=storable(title(request.title_template or None, request.tool, request.arguments)),
         agent=agent,
@@ -135,7 +144,9 @@ def open_task(pause: Pause, request: ReviewRequest) -> ReviewTask:
         policy=where.policy,
         policy_label=where.label,
         digest=card_digest(request, where),
-        due_at=where.due_at,
+        due_at=deadline.at,
+        on_expiry=deadline.on_expiry,
+        expiry_label=deadline.label[:120],
         previous=previous,
         refusal=encode([{"pointer": item.pointer, "message": item.message} for item in request.refusal]),
         refused_answer=encode(request.refused_answer),
@@ -175,7 +186,8 @@ def _refresh_tasks(pause: Pause) -> None:
     """Raise the version of the pause's tasks; close them where the pause ended before any delivery."""
     closing = CLOSES_TASKS.get(PauseStatus(pause.status))
     for task in pause.tasks.select_for_update().order_by("pk"):
-        if closing and (task.is_open or pause.delivery_started_at is None):
+        is_undelivered = task.is_open or pause.delivery_started_at is None
+        if closing and is_undelivered and closing in TASK_TRANSITIONS[task.status]:
             _close(task, closing)
         task.version += 1
         task.save()

@@ -16,6 +16,7 @@ from reviewer.audit.record import Subject, record
 from reviewer.audit.subjects import of_queue
 from reviewer.errors import Invalid, NotAllowed
 from reviewer.models import Policy, Queue, QueueMembership
+from reviewer.models.queues import OnExpiry
 
 
 @transaction.atomic
@@ -45,6 +46,20 @@ def rename_queue(slug: str, *, name: str, description: str, by: User) -> Queue:
     )
     queue.save(update_fields=["name", "description"])
     record("queue.renamed", actor=by, subject=of_queue(queue, old=old, description=queue.description))
+    return queue
+
+
+@transaction.atomic
+def set_deadline(slug: str, *, minutes_to_decide: int | None, on_expiry: str, by: User) -> Queue:
+    """Set how long cards of a queue may wait whose policy sets no time; it holds for cards from now on."""
+    queue = _led_queue(slug, by=by)
+    queue.minutes_to_decide, queue.on_expiry = minutes_to_decide, _checked_expiry(on_expiry)
+    queue.save(update_fields=["minutes_to_decide", "on_expiry"])
+    record(
+        "queue.deadline_set",
+        actor=by,
+        subject=of_queue(queue, minutes=minutes_to_decide, on_expiry=queue.on_expiry),
+    )
     return queue
 
 
@@ -87,7 +102,15 @@ def remove_member(slug: str, *, user: User, by: User) -> None:
 
 @transaction.atomic
 def save_policy(
-    *, name: str, agent: str, tool: str, queue_slug: str, risk: str, minutes_to_decide: int | None, by: User
+    *,
+    name: str,
+    agent: str,
+    tool: str,
+    queue_slug: str,
+    risk: str,
+    minutes_to_decide: int | None,
+    by: User,
+    on_expiry: str = OnExpiry.HOLD,
 ) -> Policy:
     """Create or change the policy of this name; a change holds for requests from now on."""
     queue = _led_queue(queue_slug, by=by)
@@ -102,6 +125,7 @@ def save_policy(
     policy.agent, policy.tool = _checked_match("/agent", agent, 100), _checked_match("/tool", tool, 200)
     policy.queue, policy.risk = queue, risk
     policy.minutes_to_decide, policy.changed_at = minutes_to_decide, now()
+    policy.on_expiry = _checked_expiry(on_expiry)
     _save_unique(policy)
     record(
         "policy.saved",
@@ -110,7 +134,13 @@ def save_policy(
             queue_id=queue.pk,
             agent=policy.agent,
             tool=policy.tool,
-            facts={"policy": policy.label, "risk": risk, "minutes": minutes_to_decide, "queue": queue.name},
+            facts={
+                "policy": policy.label,
+                "risk": risk,
+                "minutes": minutes_to_decide,
+                "on_expiry": policy.on_expiry,
+                "queue": queue.name,
+            },
         ),
     )
     return policy
@@ -154,6 +184,14 @@ def _checked_description(text: str) -> str:
     text = storable(text).strip()
     _guard_length("/description", text, 200)
     return text
+
+
+def _checked_expiry(on_expiry: str) -> str:
+    if on_expiry not in OnExpiry.values:
+        raise _invalid(
+            "/on_expiry", _("Choose one: hold or reject. Nothing is ever approved for lack of time.")
+        )
+    return on_expiry
 
 
 def _checked_match(pointer: str, text: str, limit: int) -> str:

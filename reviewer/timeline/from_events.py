@@ -50,9 +50,28 @@ _BY_SYSTEM = {
     ),
     "task.expired": _Plain(
         "hourglass",
-        gettext_lazy("Expired"),
+        gettext_lazy("Expired and rejected"),
         "warn",
-        gettext_lazy("Nobody decided in time. Nothing was run from the card."),
+        gettext_lazy("Nobody decided in time. Nothing was run from the card; the agent is told so."),
+    ),
+    "task.overdue": _Plain(
+        "hourglass",
+        gettext_lazy("Overdue"),
+        "warn",
+        gettext_lazy("Nobody decided in time. The card stays open."),
+    ),
+    "run.asked_again": _Plain(
+        "rotate-ccw",
+        gettext_lazy("Asked again"),
+        "warn",
+        gettext_lazy("The agent refused the last answers. Nothing was run; new cards ask again."),
+        "error",
+    ),
+    "run.thread_deleted": _Plain(
+        "trash-2",
+        gettext_lazy("Checkpoints deleted"),
+        "neutral",
+        gettext_lazy("The run cannot go on any more. Its decisions and its trail are kept."),
     ),
     "tool.refused": _Plain(
         "shield-check",
@@ -71,6 +90,9 @@ _BY_SYSTEM = {
 _BY_PERSON = {
     "run.retry_asked": ("rotate-ccw", gettext_lazy("%(name)s asked for a retry")),
     "run.input_added": ("plus", gettext_lazy("%(name)s gave it new input")),
+    "run.reviews_closed": ("git-branch", gettext_lazy("%(name)s closed its open cards for new input")),
+    "run.build_accepted": ("workflow", gettext_lazy("%(name)s let it go on with the present build")),
+    "run.woken": ("play", gettext_lazy("%(name)s woke a worker for it")),
     "run.cancel_asked": ("ban", gettext_lazy("%(name)s cancelled the run")),
 }
 
