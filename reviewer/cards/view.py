@@ -7,13 +7,16 @@ all the same, and one that the schema knows but the agent left out is shown as n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reviewer.cards import branches
 from reviewer.cards.names import pointer_step
 from reviewer.cards.schema import Document, Shape, Undrawable
-from reviewer.cards.values import MISSING, Json, json_text
+from reviewer.cards.secrets import is_masked, is_secret, secret_names
+from reviewer.cards.values import MISSING, Json, json_text, type_of
 
 LONG_TEXT: Final = 280
 HEAD: Final = 160
@@ -22,6 +25,19 @@ _NEAR: Final = 24  # so far from a cut, the end of a word is looked for
 MOST_ROWS: Final = 200
 MOST_OPEN: Final = 12
 DEEPEST_ROWS: Final = 8
+MOST_COLUMNS: Final = 6
+MOST_LINES: Final = 12
+_WIDEST: Final = 84  # characters of a table's line, and of a word in a list
+_LONGEST_CELL: Final = 40
+
+
+class Layout(enum.Enum):
+    """How the parts of a row are laid out: a line for each, words in one line, a table, or blocks."""
+
+    LINES = "lines"
+    WORDS = "words"
+    TABLE = "table"
+    ITEMS = "items"
 
 
 def ends_of(text: str) -> tuple[str, str]:
@@ -43,14 +59,36 @@ class Row:
     optional: bool = False
     children: tuple[Row, ...] = ()
     text: str | None = None
+    secret: bool = False
 
     @property
     def leaves(self) -> int:
+        """How many values there are to read; the lines of a table count once each."""
+        if self.layout is Layout.TABLE:
+            return len(self.children)
         return sum(child.leaves for child in self.children) or 1
 
     @property
+    def layout(self) -> Layout:
+        """How the parts are laid out, by what they are."""
+        if not isinstance(self.value, list) or not self.children:
+            return Layout.LINES
+        if _are_words(self.children):
+            return Layout.WORDS
+        if not all(isinstance(child.value, dict | list) for child in self.children):
+            return Layout.LINES
+        return Layout.TABLE if _are_lines_of_a_table(self.children) else Layout.ITEMS
+
+    @property
+    def is_concealed(self) -> bool:
+        """Say whether this row holds a secret, which is masked until its reader asks for it."""
+        return self.secret and not self.children
+
+    @property
     def is_folded(self) -> bool:
-        """Say whether this row shows less than the whole at first sight."""
+        """Say whether this row shows less than the whole at first sight; what is masked is another matter."""
+        if self.is_concealed:
+            return False
         if self.children:
             return self.leaves > MOST_OPEN
         return is_long(self.shown) if self.shown is not None else False
@@ -78,6 +116,55 @@ def folded(found: tuple[Row, ...]) -> tuple[str, ...]:
     return tuple(pointers)
 
 
+def concealed(found: Iterable[Row]) -> Iterator[str]:
+    """Yield the pointers of all rows that are masked until their reader asks."""
+    for row in found:
+        if row.is_concealed:
+            yield row.pointer
+        yield from concealed(row.children)
+
+
+def columns_of(row: Row) -> tuple[str, ...]:
+    """Return the keys of a list of objects, in the order they are met."""
+    return tuple(dict.fromkeys(str(part.key) for child in row.children for part in child.children))
+
+
+def _are_words(found: tuple[Row, ...]) -> bool:
+    """Say whether items are short values of one kind."""
+    return all(_is_short(row, _WIDEST) for row in found) and len({_kind(row) for row in found}) == 1
+
+
+def _are_lines_of_a_table(found: tuple[Row, ...]) -> bool:
+    """Say whether items are objects of the same few short values."""
+    if not all(isinstance(row.value, dict) and row.children for row in found):
+        return False
+    kinds: dict[str, set[tuple[Json, ...]]] = {}
+    widths: dict[str, int] = {}
+    for part in (part for row in found for part in row.children):
+        key = str(part.key)
+        if not _is_short(part, _LONGEST_CELL):
+            return False
+        widths[key] = max(widths.get(key, len(key)), len(str(part.value)) if part.value is not MISSING else 8)
+        if part.value is not MISSING:
+            kinds.setdefault(key, set()).add(_kind(part))
+    is_uniform = all(len(found) == 1 for found in kinds.values())
+    return is_uniform and len(widths) <= MOST_COLUMNS and sum(widths.values()) <= _WIDEST
+
+
+def _is_short(row: Row, longest: int) -> bool:
+    if row.children or row.text is not None or row.secret:
+        return False
+    return not isinstance(row.value, str) or (len(row.value) <= longest and "\n" not in row.value)
+
+
+def _kind(row: Row) -> tuple[Json, ...]:
+    """Return what the words for the type of a value are made from."""
+    named = row.schema.get("type")
+    if not isinstance(named, str):
+        named = "" if row.value is MISSING else type_of(row.value)
+    return named, str(row.schema.get("format")), "enum" in row.schema, row.nullable
+
+
 def is_long(text: str) -> bool:
     """Say whether a text is folded."""
     return len(text) > LONG_TEXT
@@ -96,28 +183,26 @@ class _Viewer:
         key: str | int | None,
         *,
         optional: bool = False,
+        secret: bool = False,
         depth: int,
     ) -> Row:
         shape = self._shape(schema, value)
+        secret = secret or is_secret(key, shape.schema) or is_secret(key, schema)
         row = Row(pointer, key, value, shape.schema, shape.nullable, optional)
         self.left -= 1
         if not isinstance(value, dict | list) or (not value and not _properties(shape.schema)):
-            return row
+            return replace(row, secret=secret and is_masked(value))
         if depth > DEEPEST_ROWS or len(value) > self.left:
-            text = json_text(value)
-            return Row(pointer, key, value, shape.schema, shape.nullable, optional, text=text)
+            holds_secrets = secret or next(secret_names(value), None) is not None
+            return replace(row, text=json_text(value), secret=holds_secrets)
         parts = self._members if isinstance(value, dict) else self._items
-        return Row(
-            pointer,
-            key,
-            value,
-            shape.schema,
-            shape.nullable,
-            optional,
-            parts(shape.schema, value, pointer, depth + 1),
+        return replace(
+            row, children=parts(shape.schema, value, pointer, secret=secret, depth=depth + 1), secret=secret
         )
 
-    def _members(self, schema: dict[str, Json], value: Json, pointer: str, depth: int) -> tuple[Row, ...]:
+    def _members(
+        self, schema: dict[str, Json], value: Json, pointer: str, *, secret: bool, depth: int
+    ) -> tuple[Row, ...]:
         properties = _properties(schema)
         required = schema.get("required")
         rest = schema.get("additionalProperties", True)
@@ -129,17 +214,27 @@ class _Viewer:
                 f"{pointer}/{pointer_step(key)}",
                 key,
                 optional=key in properties and not (isinstance(required, list) and key in required),
+                secret=secret,
                 depth=depth,
             )
             for key in keys
         )
 
-    def _items(self, schema: dict[str, Json], value: Json, pointer: str, depth: int) -> tuple[Row, ...]:
+    def _items(
+        self, schema: dict[str, Json], value: Json, pointer: str, *, secret: bool, depth: int
+    ) -> tuple[Row, ...]:
         prefix = schema.get("prefixItems")
         fixed = prefix if isinstance(prefix, list) else []
         inner = schema.get("items", True)
         return tuple(
-            self.row(fixed[at] if at < len(fixed) else inner, item, f"{pointer}/{at}", at, depth=depth)
+            self.row(
+                fixed[at] if at < len(fixed) else inner,
+                item,
+                f"{pointer}/{at}",
+                at,
+                secret=secret,
+                depth=depth,
+            )
             for at, item in enumerate(value)
         )
 

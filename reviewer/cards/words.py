@@ -24,7 +24,7 @@ from reviewer.cards.tree import (
     Union,
 )
 from reviewer.cards.values import Json, type_of
-from reviewer.cards.view import Row
+from reviewer.cards.view import Layout, Row
 
 Text = str | Promise
 
@@ -41,6 +41,13 @@ TYPES: Final[dict[str, Text]] = {
     "tuple": _("list"),
     "items": _("list"),
     "union": _("one of several kinds"),
+}
+LISTS: Final[dict[str, Text]] = {
+    "string": _("list of strings"),
+    "integer": _("list of integers"),
+    "number": _("list of numbers"),
+    "boolean": _("list of booleans"),
+    "object": _("list of objects"),
 }
 FORMATS: Final[dict[str, Text]] = {
     "date": _("date"),
@@ -218,7 +225,18 @@ def _row_type(row: Row) -> str:
         return gettext("enum")
     named = schema.get("type")
     found = named if isinstance(named, str) and named in TYPES else _value_type(row.value)
-    return _string_type(schema) if found == "string" else str(TYPES.get(found, gettext("any")))
+    if found == "string":
+        return _string_type(schema)
+    if row.layout in {Layout.WORDS, Layout.TABLE}:
+        return _list_type(row)
+    return str(TYPES.get(found, gettext("any")))
+
+
+def _list_type(row: Row) -> str:
+    """Return the type of a list whose items do not say theirs one by one."""
+    item = _row_type(row.children[0])
+    plain = next((name for name in LISTS if item == str(TYPES[name])), None)
+    return str(LISTS[plain]) if plain else gettext("list of %(type)s") % {"type": item}
 
 
 def _value_type(value: Json) -> str:

@@ -46,7 +46,7 @@ def test_what_the_agent_left_out_is_shown_as_not_sent() -> None:
 
 def test_an_argument_the_schema_does_not_know_is_shown_all_the_same() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
-    assert "secret_key abc" in text_of(str(render.render_arguments(tool_card(schema, {"secret_key": "abc"}))))
+    assert "surprise abc" in text_of(str(render.render_arguments(tool_card(schema, {"surprise": "abc"}))))
 
 
 @given(JSON)
