@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from reviewer import cards
 from reviewer.models import ReviewTask
@@ -63,13 +64,13 @@ def actions_of(card: cards.Card, task: ReviewTask) -> list[Action]:
     return actions
 
 
-def send_action(verdict: str, actions: Sequence[Action]) -> Action | None:
-    """Return the button that sends an open form; it says what it does."""
+def send_action(verdict: str, actions: Sequence[Action], *, changes: int = 0) -> Action | None:
+    """Return the button that sends an open form; it says what it does, and how much an edit changes."""
     if not verdict:
         return None
     labels = {
         "approve": _("Approve"),
-        "edit": _("Approve with changes"),
+        "edit": _edit_label(changes),
         "reject": _("Reject"),
         "respond": _("Send answer"),
         "answer": _("Send answer"),
@@ -78,6 +79,12 @@ def send_action(verdict: str, actions: Sequence[Action]) -> Action | None:
     label = labels.get(verdict) or (chosen.label if chosen else verdict)
     style = "btn--danger" if verdict == "reject" else "btn--primary"
     return Action(verdict, label, "", chosen.icon if chosen else "check", style, direct=True)
+
+
+def _edit_label(changes: int) -> str:
+    if not changes:
+        return _("Approve with changes")
+    return ngettext("Approve with %(n)s change", "Approve with %(n)s changes", changes) % {"n": changes}
 
 
 def bar_note(task: ReviewTask, verdict: str) -> str:

@@ -18,12 +18,13 @@ SECOND_STEP = SafeString('<input type="hidden" name="verdict" value="approve">')
 
 @dataclass(frozen=True)
 class OpenForm:
-    """The fields of one verdict; for an edit also what it changes and the digest of that version."""
+    """The fields of one verdict; for an edit also what it changes, how much, and that version's digest."""
 
     verdict: str = ""
     fields: SafeString | None = None
     diff: SafeString | None = None
     version: str = ""
+    changes: int = 0
 
 
 def open_form(card: cards.Card, task: ReviewTask, *, wanted: str, reading: cards.Reading | None) -> OpenForm:
@@ -51,7 +52,8 @@ def _as_sent(reading: cards.Reading) -> OpenForm:
     fields = draw.render_form(reading.form, reading.errors)
     if reading.verdict != Verdict.EDIT:
         return OpenForm(reading.verdict, fields)
-    return OpenForm(reading.verdict, fields, draw.render_diff(reading.changes), _version(reading))
+    diff = draw.render_diff(reading.changes)
+    return OpenForm(reading.verdict, fields, diff, _version(reading), len(reading.changes))
 
 
 def _version(reading: cards.Reading) -> str:
@@ -63,8 +65,9 @@ def _as_refused(card: cards.Card, task: ReviewTask, refused: Json) -> OpenForm:
     verdict = cards.verdict_of(refused)
     form = card.open(verdict, draft=refused)
     errors = cards.place_errors(form, [_problem(item) for item in decode(task.refusal)])
-    diff = draw.render_diff(card.changes(refused)) if verdict == Verdict.EDIT else None
-    return OpenForm(verdict, draw.render_form(form, errors), diff)
+    changes = card.changes(refused) if verdict == Verdict.EDIT else ()
+    diff = draw.render_diff(changes) if verdict == Verdict.EDIT else None
+    return OpenForm(verdict, draw.render_form(form, errors), diff, changes=len(changes))
 
 
 def _problem(item: dict[str, str]) -> dict[str, Any]:

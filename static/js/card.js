@@ -1,6 +1,7 @@
 // The forms of cards. Everything works without this: it only presses the buttons that are there anyway, earlier.
 // Hooks: form[data-card-form], [data-card-refresh] (the form's own "update" button), [data-card-reshape] (a radio or list that
-// changes the fields), [data-card-diff] (what you change), textarea[data-json], [data-send] (the button that decides).
+// changes the fields), [data-card-diff] (what you change), textarea[data-json], [data-send] (the button that decides),
+// [data-send-label] (its words, which say how much an edit changes).
 
 const PAUSE = 500;
 const timers = new WeakMap();
@@ -49,7 +50,11 @@ async function compare(form) {
     if (answer.status !== 200) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.querySelector("[data-card-diff]");
-    if (fresh && place.isConnected) place.replaceChildren(...fresh.childNodes);
+    if (!fresh || !place.isConnected) return;
+    place.replaceChildren(...fresh.childNodes);
+    const label = document.querySelector("[data-send-label]");
+    const told = page.querySelector("[data-send-label]");
+    if (label && told) label.textContent = told.textContent;
   } catch {}
 }
 
