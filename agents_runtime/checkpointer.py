@@ -13,22 +13,26 @@ import os
 import threading
 from collections.abc import Collection, Coroutine, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connection as django_connection
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.postgres.base import PRUNE_DELETE_THREADS_SQL
 from langgraph.checkpoint.serde import _msgpack
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import Interrupt
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
+from agents_runtime.canonical import decode, encode
 from agents_runtime.direct import conninfo
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.records import TABLE
@@ -41,6 +45,8 @@ POOL: dict[str, Any] = {
     "max_idle": 60.0,
 }
 CONNECTION: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0}
+CANONICAL = "~canonical"
+ALSO_LOOK_IN = "SELECT set_config('search_path', %s || ', ' || current_setting('search_path'), true)"
 Result = TypeVar("Result")
 
 
@@ -60,6 +66,36 @@ class Fence:
         """Raise ``StaleEpoch`` unless the query found the run in this epoch."""
         if row is None or self.broken.is_set():
             raise StaleEpoch("This worker no longer holds the run; it writes no checkpoint.")
+
+
+class Serializer(JsonPlusSerializer):
+    """Known types only, never pickle. A question that has no form there is stored as our canonical text."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Return the type and bytes of a value. What a question shows is never read back by its agent."""
+        try:
+            return super().dumps_typed(obj)
+        except (TypeError, ValueError, OverflowError):
+            if not _are_interrupts(obj):
+                raise
+            told = (replace(one, value={CANONICAL: encode(one.value)}) for one in obj)
+            return super().dumps_typed(tuple(told))
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Return the value; a question told as canonical text as the JSON that it stands for."""
+        found = super().loads_typed(data)
+        return tuple(map(_retold, found)) if _are_interrupts(found) else found
+
+
+def _are_interrupts(found: object) -> bool:
+    return (
+        isinstance(found, (list, tuple)) and bool(found) and all(isinstance(one, Interrupt) for one in found)
+    )
+
+
+def _retold(one: Interrupt[Any]) -> Interrupt[Any]:
+    is_text = isinstance(one.value, dict) and one.value.keys() == {CANONICAL}
+    return replace(one, value=decode(one.value[CANONICAL])) if is_text else one
 
 
 class FencedSaver(PostgresSaver):
@@ -143,7 +179,7 @@ def serializer() -> JsonPlusSerializer:
     """Return the serialiser of checkpoints and stored results: known types only, never pickle."""
     if not _msgpack.STRICT_MSGPACK_ENABLED:
         raise ImproperlyConfigured("LANGGRAPH_STRICT_MSGPACK must be true before langgraph is imported.")
-    return JsonPlusSerializer(allowed_msgpack_modules=None, pickle_fallback=False)
+    return Serializer(allowed_msgpack_modules=None, pickle_fallback=False)
 
 
 def sync_saver(fence: Fence, allowed: Collection[tuple[str, ...]]) -> Any:
@@ -171,6 +207,24 @@ def make_tables(schema: str) -> None:
     link: psycopg.Connection[DictRow] = psycopg.connect(where, **CONNECTION)
     with link:
         PostgresSaver(link).setup()
+
+
+def prune_thread(thread_id: str) -> bool:
+    """Keep only the latest checkpoint of a thread; False if the library cannot do that for its channels."""
+    try:
+        PostgresSaver(_pool(), serde=serializer()).prune([thread_id])
+    except NotImplementedError:
+        return False
+    return True
+
+
+def delete_thread_here(thread_id: str) -> None:
+    """Delete a thread's checkpoints in the caller's own transaction, over Django's connection."""
+    schema = settings.COUNTERSIGN_CHECKPOINT_SCHEMA
+    with django_connection.cursor() as cursor:
+        cursor.execute(ALSO_LOOK_IN, [schema])
+        for statement in PRUNE_DELETE_THREADS_SQL:
+            cursor.execute(statement, [[thread_id]])
 
 
 def close() -> None:

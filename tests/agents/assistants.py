@@ -1,14 +1,15 @@
-"""Agents with tools: per call, batched, async, conditional, with a subagent, with a gate that may vanish."""
+"""Agents with tools: per call, batched, async, conditional, with subagents, drafts and vanishing gates."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from langchain.agents import AgentState, create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
 from langchain_core.tools import tool
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
+from pydantic import Field
 
 from tests.agents import effects
 from tests.agents.playbook import Playbook, Talker
@@ -98,3 +99,83 @@ def unguarded() -> Any:
 def talker() -> Any:
     """Speak word by word."""
     return create_agent(Talker(), [look])
+
+
+class DraftReview(AgentMiddleware[Any, Any, Any]):
+    """Ask a person about the last words of the agent before anybody else reads them."""
+
+    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Let a person mend a message that calls no tool."""
+        message = state["messages"][-1]
+        if message.tool_calls:
+            return None
+        words: Any = Annotated[str, Field(min_length=1)]
+        mended = interrupt({"draft": message.content}, response_schema=words)
+        effects.happened("draft_sent", text=mended)
+        return {"messages": [message.model_copy(update={"content": mended})]}
+
+    async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Do the same on a loop."""
+        return self.after_model(state, runtime)
+
+
+def drafter() -> Any:
+    """Show each draft to a person, beside the gate of its tools."""
+    gate = HumanInTheLoopMiddleware(interrupt_on=GATED, interrupt_mode="per_call")
+    return create_agent(Playbook(), [pay], middleware=[DraftReview(), gate])
+
+
+def drafter_on_a_loop() -> Any:
+    """Show each draft to a person, on an event loop."""
+    return create_agent(Playbook(), [apay], middleware=[DraftReview()])
+
+
+def batched_on_a_loop() -> Any:
+    """Ask for a turn's calls of async tools together."""
+    allowed: Any = {"apay": {"allowed_decisions": ["approve", "edit", "reject"]}}
+    return create_agent(Playbook(), [apay, look], middleware=[HumanInTheLoopMiddleware(interrupt_on=allowed)])
+
+
+def describing() -> Any:
+    """Describe each call in words of the author's own, and say its own note when a reviewer changed one."""
+
+    def describe(tool_call: Any, state: Any, runtime: Any) -> str:
+        said = state["messages"][-1].content
+        return f"{said} Would pay {tool_call['args']['amount']} to {tool_call['args']['to']}."
+
+    allowed: Any = {"pay": {**GATED["pay"], "description": describe}}
+    gate = HumanInTheLoopMiddleware(
+        interrupt_on=allowed, interrupt_mode="per_call", edit_notice="A colleague mended this."
+    )
+    return create_agent(Playbook(), [pay], middleware=[gate])
+
+
+def boss_of_batches() -> Any:
+    """Delegate to subagents that ask for a turn's calls together."""
+    worker = batched()
+
+    @tool
+    def delegate(task: str) -> str:
+        """Let a subagent play a script."""
+        result = worker.invoke({"messages": [("user", task)]})
+        return str(result["messages"][-1].content)
+
+    return create_agent(Playbook(), [delegate, look])
+
+
+def boss_on_a_loop() -> Any:
+    """Delegate to async subagents that have gates of their own."""
+    worker = on_a_loop()
+
+    @tool
+    async def delegate(task: str) -> str:
+        """Let a subagent play a script."""
+        result = await worker.ainvoke({"messages": [("user", task)]})
+        return str(result["messages"][-1].content)
+
+    return create_agent(Playbook(), [delegate, look])
+
+
+def held_before_tools() -> Any:
+    """Stop before its tools by a static breakpoint, and ask nothing else."""
+    return create_agent(Playbook(), [look], interrupt_before=["tools"])

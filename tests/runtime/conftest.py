@@ -8,8 +8,9 @@ import pytest
 
 from tests.runtime.crashing import nursery
 from tests.runtime.driving import runtime
+from tests.runtime.reviewing import ines
 
-__all__ = ["runtime", "workers_that_die"]
+__all__ = ["ines", "runtime", "workers_that_die"]
 
 
 @pytest.fixture(scope="session")
