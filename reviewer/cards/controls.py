@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
@@ -62,7 +62,7 @@ class Fields(Protocol):
     def id(self, node: Node) -> str: ...
     def state(self, node: Node) -> SafeString | None: ...
     def unsent(self, node: Node, *, name: str = "") -> SafeString: ...
-    def error_texts(self, node: Node) -> list[str]: ...
+    def error_texts(self, node: Node) -> list[SafeString]: ...
 
 
 class Controls:
@@ -110,10 +110,13 @@ class Controls:
             ),
             is_short=node.kind != "string" and len(text) <= _SHORT,
             is_mono=form in {"uuid", "uri", "date-time", "time", "duration", "binary"},
-            example=words.EXAMPLES.get(str(form), "") if kind == "text" and not text else "",
+            example=self.example(node) if kind == "text" and not text else "",
             hidden=hidden(text),
             **self.page.aria(node, name),
         )
+
+    def example(self, node: Entry) -> str:
+        return words.EXAMPLES.get(str(node.schema.get("format")), "") or words.pattern_example(node.schema)
 
     def choice(self, node: Choice, name: str) -> SafeString:
         options: list[dict[str, Any]] = [
@@ -218,9 +221,12 @@ class Controls:
         """Return the id that the summary of errors links to, where no control of its own has it."""
         return "" if isinstance(node, Entry | Raw | Choice) else self.page.id(node)
 
-    def inline_errors(self, node: Node) -> list[dict[str, str]]:
+    def inline_errors(self, node: Node) -> list[dict[str, Any]]:
         return [
-            {"id": f"{self.page.id(part)}-e", "text": " ".join(texts)}
+            {
+                "id": f"{self.page.id(part)}-e",
+                "text": format_html_join(" ", "{}", ((text,) for text in texts)),
+            }
             for part in walk(node)
             if (texts := self.page.error_texts(part))
         ]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from django.utils.html import format_html_join
+from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
@@ -147,8 +147,8 @@ class Painter:
     def label(self, node: Node) -> SafeString:
         return visible(name_of(node))
 
-    def error_texts(self, node: Node) -> list[str]:
-        return [words.error_text(error) for error in self.errors.get(node.path, ())]
+    def error_texts(self, node: Node) -> list[SafeString]:
+        return [error_line(error) for error in self.errors.get(node.path, ())]
 
     def was(self, node: Node) -> dict[str, Any]:
         """Return what the agent had here, for the line with Undo."""
@@ -235,6 +235,14 @@ class Painter:
             "invalid": bool(self.errors.get(node.path)),
             "focus": self.focus == node.path,
         }
+
+
+def error_line(error: FieldError) -> SafeString:
+    """Return what is wrong, with the pattern itself in second place where one is not matched."""
+    text, pattern = words.error_text(error), words.pattern_of(error)
+    if pattern is None:
+        return conditional_escape(text)
+    return format_html("{} <code>{}</code>", text, visible(pattern))
 
 
 def _placed(form: Form, error: FieldError) -> FieldError:

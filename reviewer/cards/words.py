@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from django.utils.functional import Promise
@@ -9,6 +10,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from reviewer.cards.errors import MESSAGES, FieldError
+from reviewer.cards.patterns import form_of
 from reviewer.cards.tree import (
     Choice,
     Entry,
@@ -27,6 +29,7 @@ from reviewer.cards.values import Json, type_of
 from reviewer.cards.view import Layout, Row
 
 Text = str | Promise
+_AGENTS_PATTERN: Final = re.compile(r"String should match pattern '(.*)'", re.DOTALL)
 
 TYPES: Final[dict[str, Text]] = {
     "string": _("string"),
@@ -117,7 +120,32 @@ CHANGES: Final[dict[str, Text]] = {
 
 def error_text(error: FieldError) -> str:
     """Return what is wrong and how to mend it, in the reader's language."""
-    return gettext(MESSAGES[error.code]) % error.params
+    pattern = pattern_of(error)
+    return gettext(MESSAGES[error.code]) % error.params if pattern is None else _pattern_text(pattern)
+
+
+def pattern_of(error: FieldError) -> str | None:
+    """Return the regular expression that a text does not match, our own check or the agent's says so."""
+    if error.code == "pattern":
+        return str(error.params["pattern"])
+    found = _AGENTS_PATTERN.fullmatch(str(error.params.get("message", "")))
+    return found[1] if error.code == "agent" and found else None
+
+
+def _pattern_text(pattern: str) -> str:
+    form = form_of(pattern)
+    if form is None:
+        return gettext("This does not have the form that the agent asks for")
+    if not form.example:
+        return gettext("Enter %(form)s") % {"form": form.words}
+    return gettext("Enter %(form)s, such as %(example)s") % {"form": form.words, "example": form.example}
+
+
+def pattern_example(schema: Json) -> str:
+    """Return a text that has the form a schema asks for, or "" where none is known."""
+    pattern = schema.get("pattern") if isinstance(schema, dict) else None
+    form = form_of(pattern) if isinstance(pattern, str) else None
+    return form.example if form else ""
 
 
 def reason_text(node: Raw) -> str:
