@@ -7,6 +7,7 @@ raises is only a hint: what became of the thread is read from the checkpoint aft
 from __future__ import annotations
 
 import concurrent.futures
+import contextvars
 import functools
 import logging
 import threading
@@ -79,7 +80,7 @@ class Engine:
             "durability": "sync",
             "control": RunControl(),
         }
-        with Reporter(self._run) as reporter:
+        with Reporter(self._run) as reporter, gate.standing():
             error = self._call(_given(delivery), call, reporter)
         return _outcome(error, gate, delivery)
 
@@ -128,7 +129,12 @@ class Engine:
                 work.set_result(None)
 
         work.set_running_or_notify_cancel()
-        threading.Thread(target=run, name=f"step {self._run.short_id}", daemon=True).start()
+        threading.Thread(  # a copied context: the gate stands in it, too
+            target=contextvars.copy_context().run,
+            args=(run,),
+            name=f"step {self._run.short_id}",
+            daemon=True,
+        ).start()
         return work
 
     def _start_async(

@@ -1,9 +1,14 @@
 """The gate: it stands before every tool of every run, and no gated tool passes without its decision.
 
 It is a LangChain callback in each run's config, so that it also stands before the tools of graphs that their
-authors wrote without knowing of it, sync and async, in subagents too. To stop a tool it raises a
-``GraphBubbleUp``: nothing has run, nothing is stored, and the pause stays as it was. To give the result of a
-call that ran before, it raises the library's own command to the current task: the task ends with that result.
+authors wrote without knowing of it, sync and async, in subagents too; a context variable adds it where an
+agent replaces its callbacks. To stop a tool it raises a ``GraphBubbleUp``: nothing has run, nothing is
+stored, and the pause stays as it was.
+
+To give the result of a call that ran before, or that a person says has happened, it needs a way to end the
+call. Where the task is one tool call (agents of ``create_agent``) it raises the library's own command to that
+task, which ends with the result. Any other task would lose what else it does, so there the call is refused,
+unless the agent uses ``reviewed``: that middleware takes the result and goes on with it like any other.
 
 It is a synchronous handler on purpose: from an asynchronous one, the library swallows what a sync tool's
 start raises. On an event loop it does its database work in a thread and waits for it: a few milliseconds.
@@ -15,8 +20,11 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
@@ -24,18 +32,22 @@ import xxhash
 from django.db import connection
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import ToolMessage
+from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp, ParentCommand, is_invalid_resume
 from langgraph.types import Command
 
 from agents_runtime import ledger
-from agents_runtime.canonical import Json, encode, to_json
+from agents_runtime.canonical import Json, digest, encode, to_json
 from agents_runtime.checkpointer import serializer
 from agents_runtime.messages import is_message, plain
 from agents_runtime.states import ExecutionStatus
 from agents_runtime.thread_state import GateStop
 
 MAX_ANSWERS_IN_A_TASK = 50
-NOT_AGAIN = "It ran before, and its result cannot be given again."
+NOT_AGAIN = (
+    "{tool} ran before, and its result cannot be given again here: its task does more than this one call. "
+    "An agent that uses agents_runtime.reviewed can take it."
+)
 EDITED = (
     "Note: a human reviewer replaced this tool call before it ran. It ran with these arguments: {args}.\n"
 )
@@ -43,11 +55,32 @@ EDITED = (
 TORN_DOWN = (asyncio.CancelledError, KeyboardInterrupt, SystemExit)
 
 Result = TypeVar("Result")
+_standing: ContextVar[Any] = ContextVar("countersign_gate", default=None)
+_taker: ContextVar[ResultTaker | None] = ContextVar("countersign_result_taker", default=None)
+_call_key: ContextVar[str] = ContextVar("countersign_call_key", default="")
+# The library adds the handler that this variable holds to every set of callbacks made in its context.
+register_configure_hook(_standing, inheritable=True)
 _database_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="gate")
 
 
 class ToolStopped(GraphBubbleUp):
     """A tool was stopped before its code ran, or its end could not be recorded."""
+
+
+@dataclass(frozen=True, eq=False)
+class ResultTaker:
+    """Somebody around a call that can go on with a result instead of running it."""
+
+    namespace: str
+    tool_call_id: str
+
+
+class ResultGiven(GraphBubbleUp):
+    """Carries the result of a call that ran before, as the tool returned it, to whoever takes it."""
+
+    def __init__(self, taker: ResultTaker, result: Any) -> None:
+        super().__init__()
+        self.taker, self.result = taker, result
 
 
 class Gate(BaseCallbackHandler):
@@ -60,8 +93,30 @@ class Gate(BaseCallbackHandler):
         self.run = run_id
         self.epoch = epoch
         self.stops: list[GateStop] = []
-        self._open: dict[UUID, int] = {}
+        self._open: dict[UUID, _Running] = {}
+        self._one_call_tasks: dict[str, str] = {}
         self._lock = threading.Lock()
+
+    @contextmanager
+    def standing(self) -> Iterator[None]:
+        """Stand before every tool that is called within, whatever callbacks the agent gives it."""
+        token = _standing.set(self)
+        try:
+            yield
+        finally:
+            _standing.reset(token)
+
+    def on_chain_start(
+        self,
+        serialized: dict[str, Any],  # noqa: ARG002  the library gives it by position
+        inputs: Any,
+        *,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Note the tasks that are one tool call and nothing else."""
+        if tool_call_id := _only_call(inputs):
+            self._one_call_tasks[_namespace(metadata)] = tool_call_id
 
     def on_tool_start(
         self,
@@ -75,7 +130,7 @@ class Gate(BaseCallbackHandler):
         **_: Any,
     ) -> None:
         """Let the tool run, stop it, or give the result it had before."""
-        namespace = str((metadata or {}).get("langgraph_checkpoint_ns") or "")
+        namespace = _namespace(metadata)
         call = ledger.Call(
             run_id=self.run,
             epoch=self.epoch,
@@ -86,13 +141,14 @@ class Gate(BaseCallbackHandler):
             interrupt_ids=interrupt_ids(namespace),
         )
         answer = self._ask(call)
-        if isinstance(answer, ledger.Started):
-            with self._lock:
-                self._open[run_id] = answer.execution_id
         if isinstance(answer, GateStop):
-            self._stop(answer)
+            self.stop(answer)
         if isinstance(answer, ledger.Finished):
             self._give_again(call, answer)
+        call_key = _ungated_key(call) if answer is None else answer.call_key
+        execution_id = None if answer is None else answer.execution_id
+        with self._lock:
+            self._open[run_id] = _Running(execution_id, _call_key.set(outside_key(self.run, call_key)))
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         """Record the result before the graph stores it."""
@@ -100,34 +156,48 @@ class Gate(BaseCallbackHandler):
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Record that it raised, or that it paused itself."""
-        if not isinstance(error, TORN_DOWN):
-            self._close(run_id, lambda: _raised(error))
+        self._close(run_id, None if isinstance(error, TORN_DOWN) else lambda: _raised(error))
+
+    def stop(self, stop: GateStop) -> NoReturn:
+        """Remember why, and stop what was about to run."""
+        self.stops.append(stop)
+        raise ToolStopped(stop.reason)
 
     def _ask(self, call: ledger.Call) -> ledger.Started | ledger.Finished | GateStop | None:
         try:
-            return _in_database(lambda: ledger.open_call(call))
+            return in_database(lambda: ledger.open_call(call))
         except Exception as problem:
             logging.getLogger(__name__).exception("the gate could not ask the ledger")
             return GateStop("refused", call.tool, f"The ledger could not be asked: {problem}")
 
-    def _stop(self, stop: GateStop) -> NoReturn:
-        self.stops.append(stop)
-        raise ToolStopped(stop.reason)
+    def _give_again(self, call: ledger.Call, answer: ledger.Finished) -> NoReturn:
+        taker = _taker.get()
+        if taker is not None and (taker.namespace, taker.tool_call_id) == (call.namespace, call.tool_call_id):
+            raise ResultGiven(taker, _result(call, answer))
+        ending = _as_ending(call, answer) if self._is_whole_task(call) else None
+        if ending is None:
+            self.stop(GateStop("refused", call.tool, NOT_AGAIN.format(tool=call.tool)))
+        raise ParentCommand(Command(graph=call.namespace, **ending))
 
-    def _give_again(self, call: ledger.Call, answer: ledger.Finished) -> None:
-        result = _stored_result(call, answer)
-        if result is None:
-            self._stop(GateStop("refused", call.tool, NOT_AGAIN))
-        raise ParentCommand(Command(graph=call.namespace, **result))
+    def _is_whole_task(self, call: ledger.Call) -> bool:
+        return bool(call.tool_call_id) and self._one_call_tasks.get(call.namespace) == call.tool_call_id
 
-    def _close(self, tool_run: UUID, describe: Callable[[], dict[str, Any]]) -> None:
+    def _close(self, tool_run: UUID, describe: Callable[[], dict[str, Any]] | None) -> None:
+        """Record the end of a call; ``describe`` is None where nobody can say how it ended."""
         with self._lock:
-            execution_id = self._open.pop(tool_run, None)
-        if execution_id is None:
+            running = self._open.pop(tool_run, None)
+        if running is None:
             return
+        running.leave()
+        if running.execution_id is None or describe is None:
+            return
+        self.close(running.execution_id, describe)
+
+    def close(self, execution_id: int, describe: Callable[[], dict[str, Any]]) -> None:
+        """Record how an attempt ended, or stop the run here: an end that nobody recorded is in doubt."""
         try:
             ending = describe()
-            _in_database(lambda: ledger.close_call(execution_id, epoch=self.epoch, **ending))
+            in_database(lambda: ledger.close_call(execution_id, epoch=self.epoch, **ending))
         except Exception as problem:
             logging.getLogger(__name__).exception("the end of a tool could not be recorded")
             self.stops.append(
@@ -136,14 +206,56 @@ class Gate(BaseCallbackHandler):
             raise ToolStopped("The end of the tool could not be recorded.") from problem
 
 
+@dataclass(frozen=True)
+class _Running:
+    """A call between its start and its end; ``execution_id`` is None for one that is not gated."""
+
+    execution_id: int | None
+    token: Token[str]
+
+    def leave(self) -> None:
+        """Give the name of the call back, so that the next one in this thread does not carry it."""
+        try:
+            _call_key.reset(self.token)
+        except ValueError:  # it ended in another context than it began in; that one is over
+            _call_key.set("")
+
+
+def standing_gate() -> Gate | None:
+    """Return the gate of the run that this code is part of; None outside of one, and in a raw thread."""
+    gate: Gate | None = _standing.get()
+    return gate
+
+
+@contextmanager
+def taking_results(namespace: str, tool_call_id: str) -> Iterator[ResultTaker]:
+    """Say that whoever calls this can take the stored result of the call that it is about to make."""
+    taker = ResultTaker(namespace, tool_call_id)
+    token = _taker.set(taker)
+    try:
+        yield taker
+    finally:
+        _taker.reset(token)
+
+
+def current_call_key() -> str:
+    """Return what names the tool call that is running here; "" outside of one."""
+    return _call_key.get()
+
+
+def outside_key(run_id: UUID, call_key: str) -> str:
+    """Return 64 hex digits that name a call of a run to the outside world."""
+    return digest([str(run_id), call_key])
+
+
 def interrupt_ids(namespace: str) -> list[str]:
     """Return the ids of the interrupts that the task of a namespace may have raised, latest first."""
     later = (f"{namespace}|{answered}" for answered in range(MAX_ANSWERS_IN_A_TASK, 0, -1))
     return [xxhash.xxh3_128_hexdigest(name.encode()) for name in (*later, namespace)]
 
 
-def _in_database(work: Callable[[], Result]) -> Result:
-    """Do database work of a tool's thread, and give its connection back to the pool."""
+def in_database(work: Callable[[], Result]) -> Result:
+    """Do database work of an agent's thread, and give its connection back to the pool."""
 
     def and_give_back() -> Result:
         try:
@@ -174,13 +286,35 @@ def _raised(error: BaseException) -> dict[str, Any]:
     return {"status": ExecutionStatus.RAISED, "error": f"{type(error).__name__}: {error}"}
 
 
-def _stored_result(call: ledger.Call, answer: ledger.Finished) -> dict[str, Any] | None:
-    """Return what the task ends with, as the fields of a command; None if it cannot be made again."""
-    if not call.tool_call_id:
-        return None
+def _namespace(metadata: dict[str, Any] | None) -> str:
+    return str((metadata or {}).get("langgraph_checkpoint_ns") or "")
+
+
+def _only_call(inputs: object) -> str:
+    """Return the id of the tool call that a task gets as its whole input; "" if it gets anything else."""
+    if isinstance(inputs, dict) and inputs.get("__type") == "tool_call_with_context":
+        inputs = [inputs.get("tool_call")]
+    if not (isinstance(inputs, list) and len(inputs) == 1 and isinstance(inputs[0], dict)):
+        return ""
+    return str(inputs[0].get("id") or "") if {"name", "args", "id"} <= inputs[0].keys() else ""
+
+
+def _ungated_key(call: ledger.Call) -> str:
+    """A call without an id is told apart by what it does."""
+    own = call.tool_call_id or [call.tool, call.arguments]
+    return digest([call.namespace, own])
+
+
+def _result(call: ledger.Call, answer: ledger.Finished) -> Any:
+    """Return what the tool returned, or a message with what a person said that it did."""
     if answer.replay is None:
-        return {"update": {"messages": [_asserted(call, answer)]}}
-    result = serializer().loads_typed((answer.replay_type, answer.replay))
+        return _asserted(call, answer)
+    return serializer().loads_typed((answer.replay_type, answer.replay))
+
+
+def _as_ending(call: ledger.Call, answer: ledger.Finished) -> dict[str, Any] | None:
+    """Return what the task ends with, as the fields of a command; None if it cannot be made again."""
+    result = _result(call, answer)
     if isinstance(result, ToolMessage):
         return {"update": {"messages": [_noted(result, answer.edited)]}}
     if isinstance(result, Command) and result.graph is None:
@@ -191,7 +325,7 @@ def _stored_result(call: ledger.Call, answer: ledger.Finished) -> dict[str, Any]
 def _asserted(call: ledger.Call, answer: ledger.Finished) -> ToolMessage:
     told = answer.asserted
     content = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
-    return _noted(ToolMessage(content, tool_call_id=call.tool_call_id, name=call.tool), answer.edited)
+    return ToolMessage(content, tool_call_id=call.tool_call_id, name=call.tool)
 
 
 def _noted(message: ToolMessage, edited: Json) -> ToolMessage:

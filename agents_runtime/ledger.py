@@ -46,9 +46,10 @@ class Call:
 
 @dataclass(frozen=True)
 class Started:
-    """The call may run now; its row is committed."""
+    """The call may run now; its row is committed. ``call_key`` is the same for every attempt at it."""
 
     execution_id: int
+    call_key: str
 
 
 @dataclass(frozen=True)
@@ -284,7 +285,7 @@ def _reenter(execution: ToolExecution, call: Call) -> Started:
     execution.epoch, execution.finished_at = call.epoch, None
     execution.save(update_fields=["status", "epoch", "finished_at"])
     get_desk().tool_started(execution)
-    return Started(execution.pk)
+    return Started(execution.pk, execution.call_key)
 
 
 def _start(
@@ -305,4 +306,4 @@ def _start(
         epoch=call.epoch,
     )
     get_desk().tool_started(execution)
-    return Started(execution.pk)
+    return Started(execution.pk, execution.call_key)
