@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
@@ -223,10 +223,7 @@ class Controls:
 
     def inline_errors(self, node: Node) -> list[dict[str, Any]]:
         return [
-            {
-                "id": f"{self.page.id(part)}-e",
-                "text": format_html_join(" ", "{}", ((text,) for text in texts)),
-            }
+            {"id": f"{self.page.id(part)}-e", "text": joined(texts)}
             for part in walk(node)
             if (texts := self.page.error_texts(part))
         ]

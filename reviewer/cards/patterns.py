@@ -79,7 +79,7 @@ class _Unknown(Exception):
 
 
 def _parts(pattern: str) -> tuple[_Part, ...] | None:
-    """Return the parts of a pattern that holds for the whole text, or None where there are no words for it."""
+    """Return the parts of a pattern for the whole text, or None where there are no words for it."""
     if len(pattern) > LONGEST or not (pattern.startswith("^") and pattern.endswith("$")):
         return None
     try:
