@@ -17,14 +17,14 @@ from agents_runtime.canonical import Json, decode, encode, storable
 from agents_runtime.canonical import digest as digest_of
 from agents_runtime.errors import Problem
 from agents_runtime.models import Pause
-from reviewer import claims, live, queries
+from reviewer import claims, live, openings, queries
 from reviewer.accounts.models import User
 from reviewer.audit.record import record
 from reviewer.audit.subjects import of_task
 from reviewer.deadlines import is_over, rejection_of
 from reviewer.errors import Conflict, Invalid
 from reviewer.models import Decision, Outcome, ReviewTask, TaskStatus, Verdict
-from reviewer.shown import card_of
+from reviewer.shown import card_of, kept_changes
 
 NAMED_VERDICTS = {Verdict.APPROVE, Verdict.EDIT, Verdict.REJECT, Verdict.RESPOND}
 MAX_COMMENT = 4_000
@@ -45,7 +45,8 @@ def decide(
     """Record this person's decision on exactly the card with ``digest``, and answer the pause once complete.
 
     Raises ``NotFound`` for a task they may not see, ``NotAllowed`` for one they may not decide, ``Conflict``
-    (decided, closed, stale, taken) with who and when, ``Invalid`` with JSON pointers into ``answer``.
+    (decided, closed, stale, taken) with who and when, ``Invalid`` with JSON pointers into ``answer``,
+    ``Unread`` where they would approve a card of high risk without having opened every part of it.
     A refusal because things moved on is itself recorded.
     """
     try:
@@ -85,15 +86,19 @@ def _decide(
     claims.guard_not_taken(task, by=by)
     _guard_claim_version(task, by=by, claim_version=claim_version)
     _guard_answer(task, answer, comment=comment, reason_code=reason_code)
+    openings.guard_read(task, verdict=verdict_of(answer), by=by)
 
     claims.hold(task, by=by)
+    showing = openings.shown_to(task, by) if via == "web" else None
     decision = Decision.objects.create(
         task=task,
         person=by,
         person_name=by.display_name,
         verdict=verdict_of(answer),
         answer=encode(answer),
+        changes=kept_changes(card_of(task).changes(answer)),
         digest=task.digest,
+        showing=showing,
         reason_code=storable(reason_code),
         comment=storable(comment),
         via=via,
@@ -108,6 +113,8 @@ def _decide(
             digest=task.digest,
             answer_digest=digest_of(answer),
             answer=decision.answer,
+            changes=decision.changes,
+            **openings.facts_of(showing),
             reason_code=decision.reason_code,
             comment=decision.comment,
             via=via,

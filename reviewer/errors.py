@@ -48,3 +48,7 @@ class Invalid(ReviewProblem):
     def __init__(self, message: str, problems: tuple[Problem, ...] = ()) -> None:
         super().__init__(message)
         self.problems = problems or (Problem("", message),)
+
+
+class Unread(Invalid):
+    """The person would approve what they have not seen whole: ``problems`` names each part still hidden."""

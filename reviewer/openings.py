@@ -1,20 +1,202 @@
-"""That a person had a card before them: evidence for every decision that follows."""
+"""That a person had a card before them, as it was drawn, and what they opened of it: evidence for decisions.
+
+A page keeps the card as it was drawn with its first opening: only that one draws and stores, every later one
+finds the showing by version and language. Opening again costs one look into an index.
+"""
 
 from __future__ import annotations
 
-from django.db import transaction
+import hashlib
+from collections.abc import Collection, Sequence
+from typing import Final, TypedDict
 
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils.translation import get_language, ngettext
+from django.utils.translation import gettext as _
+
+from agents_runtime.canonical import Json, storable
+from agents_runtime.errors import Problem
+from reviewer import cards
 from reviewer.accounts.models import User
 from reviewer.audit.record import record
 from reviewer.audit.subjects import of_task
-from reviewer.models import CardOpening, ReviewTask
+from reviewer.cards.diff import Step, place_name
+from reviewer.cards.version import RENDERER_VERSION
+from reviewer.errors import Unread
+from reviewer.models import CardOpening, Expansion, ReviewTask, Showing, Snapshot, Verdict
+from reviewer.shown import card_of, inert_drawing, is_read_in_full
+
+MAY_APPROVE: Final = frozenset({Verdict.APPROVE, Verdict.EDIT, Verdict.ANSWER})
+"""What lets something happen, or may: nobody but the agent knows what an answer of its own shape means."""
+
+LONGEST_LIST: Final = 500
+
+
+class ShownFacts(TypedDict, total=False):
+    """Which drawing of a card somebody had before them."""
+
+    shown: str
+    renderer: int
+    language: str
+
+
+# What was shown
 
 
 @transaction.atomic
 def opened(task: ReviewTask, *, by: User, via: str) -> None:
-    """Record that this person was shown the open card: once for each digest and door."""
+    """Record that this person was shown the open card: once for each digest, door and drawing of it.
+
+    Through the API the whole card goes out as JSON: nothing of it is hidden, so every part counts as opened.
+    """
     if not task.is_open:
         return
-    _, is_first = CardOpening.objects.get_or_create(task=task, person=by, digest=task.digest, via=via)
+    showing = _showing(task) if via == "web" else None
+    _opening, is_first = CardOpening.objects.get_or_create(
+        task=task, person=by, digest=task.digest, via=via, showing=showing
+    )
     if is_first:
-        record("card.opened", actor=by, subject=of_task(task, digest=task.digest, via=via))
+        subject = of_task(task, digest=task.digest, via=via, **facts_of(showing))
+        record("card.opened", actor=by, subject=subject)
+    if via == "api":
+        open_all_parts(task, by=by, via=via)
+
+
+def shown_to(task: ReviewTask, person: User) -> Showing | None:
+    """Return the card as this person had it before them: as it is drawn for them now, else as it was last."""
+    found = Showing.objects.filter(
+        task=task, digest=task.digest, openings__person=person, openings__digest=task.digest
+    ).order_by("-openings__pk")
+    return _drawn_now(found).first() or found.first()
+
+
+def facts_of(showing: Showing | None) -> ShownFacts:
+    """Return which drawing it was, for an event of the trail; nothing where none was drawn."""
+    if showing is None:
+        return {}
+    return {
+        "shown": showing.snapshot_id,
+        "renderer": showing.renderer_version,
+        "language": showing.language,
+    }
+
+
+def showing_of(task: ReviewTask) -> Showing | None:
+    """Return the card as it was shown to anybody last."""
+    return task.showings.select_related("snapshot").order_by("-pk").first()
+
+
+def _showing(task: ReviewTask) -> Showing:
+    """Return the showing of this card by today's renderer in this language; keep it, if it is the first."""
+    known = _drawn_now(Showing.objects.filter(task=task, digest=task.digest)).first()
+    if known is not None:
+        return known
+    drawing = inert_drawing(task)
+    snapshot, _is_new = Snapshot.objects.get_or_create(sha256=drawing.sha256, defaults={"html": drawing.html})
+    return Showing.objects.get_or_create(
+        task=task,
+        digest=task.digest,
+        renderer_version=RENDERER_VERSION,
+        language=_language(),
+        defaults={"snapshot": snapshot},
+    )[0]
+
+
+def _drawn_now(showings: QuerySet[Showing]) -> QuerySet[Showing]:
+    return showings.filter(renderer_version=RENDERER_VERSION, language=_language())
+
+
+def _language() -> str:
+    return get_language() or settings.LANGUAGE_CODE
+
+
+# What was opened of it
+
+
+def part_of(pointer: str) -> str:
+    """Return the short name of a part, fit for an address: keys may hold anything and be of any length."""
+    return hashlib.sha256(pointer.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def place_of(card: cards.Card, pointer: str) -> str:
+    """Return where a part is, as people write it: ``to[3].address``."""
+    steps: list[Step] = []
+    value: Json = card.request.args
+    for step in pointer.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        is_item = isinstance(value, list)
+        steps.append(int(key) if is_item else key)
+        value = value[int(key)] if is_item else value.get(key)
+    return place_name(steps) or _("whole value")
+
+
+def opened_parts(task: ReviewTask, card: cards.Card, *, by: User) -> frozenset[str]:
+    """Return the pointers of the hidden parts that this person has opened on this digest."""
+    if not card.folded:
+        return frozenset()
+    parts = set(
+        Expansion.objects.filter(task=task, person=by, digest=task.digest).values_list("part", flat=True)
+    )
+    return frozenset(pointer for pointer in card.folded if part_of(pointer) in parts)
+
+
+def unread_parts(task: ReviewTask, card: cards.Card, *, by: User) -> Sequence[str]:
+    """Return the pointers of the parts that this person has still to open before they may approve."""
+    if not is_read_in_full(task) or not card.folded:
+        return ()
+    known = opened_parts(task, card, by=by)
+    return [pointer for pointer in card.folded if pointer not in known]
+
+
+def open_all_parts(task: ReviewTask, *, by: User, via: str) -> None:
+    """Record that this person had the whole card before them, nothing hidden."""
+    if is_read_in_full(task):
+        open_parts(task, [part_of(pointer) for pointer in card_of(task).folded], by=by, via=via)
+
+
+@transaction.atomic
+def open_parts(task: ReviewTask, parts: Collection[str], *, by: User, via: str) -> Sequence[str]:
+    """Record which hidden parts this person opens; return the pointers of those that they had not before."""
+    if not task.is_open or not parts:
+        return ()
+    card = card_of(task)
+    known = opened_parts(task, card, by=by)
+    fresh = [pointer for pointer in card.folded if pointer not in known and part_of(pointer) in parts]
+    if not fresh:
+        return ()
+    places = {pointer: storable(place_of(card, pointer)) for pointer in fresh}
+    Expansion.objects.bulk_create(
+        [
+            Expansion(task=task, person=by, digest=task.digest, part=part_of(pointer), pointer=place, via=via)
+            for pointer, place in places.items()
+        ],
+        ignore_conflicts=True,
+    )
+    told = ", ".join(places.values())[:LONGEST_LIST]
+    record(
+        "card.expanded",
+        actor=by,
+        subject=of_task(task, digest=task.digest, parts=told, count=len(fresh), via=via),
+    )
+    return fresh
+
+
+def guard_read(task: ReviewTask, *, verdict: Verdict, by: User) -> None:
+    """Raise ``Unread`` where this person would approve a card of high risk that they have not seen whole."""
+    if verdict not in MAY_APPROVE or not is_read_in_full(task):
+        return
+    card = card_of(task)
+    unread = unread_parts(task, card, by=by)
+    if not unread:
+        return
+    message = ngettext(
+        "%(n)s part of this card is still hidden. Open it before you approve.",
+        "%(n)s parts of this card are still hidden. Open them before you approve.",
+        len(unread),
+    ) % {"n": len(unread)}
+    problems = tuple(
+        Problem("", _("Not opened yet: %(place)s") % {"place": place_of(card, pointer)}) for pointer in unread
+    )
+    raise Unread(message, problems)

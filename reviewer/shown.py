@@ -1,10 +1,35 @@
-"""The card of a task, made from what was stored when it opened: the same for every door and every check."""
+"""The card of a task, made from what was stored when it opened: the same for every door and every check.
+
+Also here: the card as it is kept for the record (``inert_html``), and what a decision changed in it.
+"""
 
 from __future__ import annotations
 
-from agents_runtime.canonical import decode
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from django.template.loader import render_to_string
+from django.templatetags.static import static
+from django.utils.safestring import SafeString
+from django.utils.translation import get_language, get_language_info
+
+from agents_runtime.canonical import decode, encode_in_order, storable
 from reviewer import cards
-from reviewer.models import ReviewTask
+from reviewer.cards import render as draw
+from reviewer.cards.diff import Change
+from reviewer.cards.view import Row
+from reviewer.models import Decision, ReviewTask, Showing
+from reviewer.models.queues import Risk
+
+READ_IN_FULL: Final = frozenset({Risk.HIGH, Risk.CRITICAL})
+"""Risks whose cards are approved only by somebody who opened every part of them."""
+
+MOST_FOLDED: Final = 50_000
+MOST_SAID: Final = 20_000
+MOST_HTML: Final = 512 * 1024
+_SPRITE: Final = 'href="sprite.svg#'
 
 
 def card_of(task: ReviewTask) -> cards.Card:
@@ -21,3 +46,89 @@ def card_of(task: ReviewTask) -> cards.Card:
             policy=task.policy_label,
         )
     )
+
+
+def is_read_in_full(task: ReviewTask) -> bool:
+    """Say whether approving waits until every hidden part of the card was opened."""
+    return task.risk in READ_IN_FULL
+
+
+def changes_of(task: ReviewTask, decision: Decision) -> Sequence[Change]:
+    """Return what a decision changed in the proposal, as it was kept with it."""
+    if decision.changes:
+        return [Change.from_json(told) for told in decode(decision.changes)]
+    return card_of(task).changes(decode(decision.answer))  # decided before changes were kept
+
+
+def kept_changes(changes: Sequence[Change]) -> str:
+    """Return changes as they are kept with a decision."""
+    return encode_in_order([change.to_json() for change in changes])
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The inert HTML of a card, and the SHA-256 of its UTF-8."""
+
+    html: str
+    sha256: str
+
+
+def inert_drawing(task: ReviewTask) -> Drawing:
+    """Return the card as it is kept: what a reader of the active language is shown, without any control.
+
+    Icons are named and not linked, because the sprite's address changes with a release. Where the folded
+    texts are longer than ``MOST_FOLDED`` characters together, or the HTML than ``MOST_HTML``, each is kept as
+    its two ends, its length and its SHA-256; the text itself is stored with the task, under its digest.
+    """
+    card = card_of(task)
+    html = _inert_html(task, card, in_brief=_folded_length(card.rows) > MOST_FOLDED)
+    if len(html) > MOST_HTML:
+        html = _inert_html(task, card, in_brief=True)
+    return Drawing(html, sha256_of(html))
+
+
+def _inert_html(task: ReviewTask, card: cards.Card, *, in_brief: bool) -> str:
+    context = {
+        "task": task,
+        "language": get_language(),
+        "hidden": card.hidden,
+        "arguments": draw.render_arguments_in_brief(card) if in_brief else draw.render_arguments(card),
+        "said": _agent_text(task.said),
+        "description": _agent_text(task.description),
+        "refusal": decode(task.refusal),
+    }
+    html = render_to_string("tasks/shown.html", context)
+    return storable(html.replace(f'href="{static("icons/sprite.svg")}#', _SPRITE))
+
+
+def _folded_length(rows: Sequence[Row]) -> int:
+    return sum((len(row.shown or "") if row.is_folded else 0) + _folded_length(row.children) for row in rows)
+
+
+def _agent_text(text: str) -> SafeString | None:
+    if not text:
+        return None
+    if len(text) > MOST_SAID:
+        text = f"{text[:MOST_SAID]}\n… +{len(text) - MOST_SAID:,}, SHA-256 {sha256_of(text)}"
+    return draw.render_agent_text(text)
+
+
+def kept_html(showing: Showing) -> SafeString | None:
+    """Return the card as it was shown, or None where what is kept is not what was kept."""
+    html = showing.snapshot.html
+    if sha256_of(html) != showing.snapshot_id:
+        return None
+    return SafeString(html.replace(_SPRITE, f'href="{static("icons/sprite.svg")}#'))
+
+
+def sha256_of(text: str) -> str:
+    """Return the SHA-256 of a text's UTF-8 as 64 lower hex digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def language_name(code: str) -> str:
+    """Return what a language is called in itself; an unknown one keeps its code."""
+    try:
+        return str(get_language_info(code)["name_local"])
+    except KeyError:
+        return code

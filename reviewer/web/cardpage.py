@@ -22,7 +22,16 @@ from reviewer.models import Decision, ReviewTask
 from reviewer.shown import card_of
 from reviewer.web.actions import Action, actions_of, bar_note, send_action
 from reviewer.web.cardforms import OpenForm, open_form
-from reviewer.web.decided import Fact, answer_of, changes_of, story_of
+from reviewer.web.decided import (
+    AsShown,
+    Fact,
+    answer_of,
+    as_shown,
+    drawn_changes,
+    final_arguments,
+    story_of,
+)
+from reviewer.web.hidden_parts import HiddenParts, Unread
 from reviewer.web.reasons import REASONS, Reason, reason_words
 from reviewer.web.rows import holder_of, last_decision
 from reviewer.web.stages import Stage, executions_of, stage_of
@@ -34,7 +43,10 @@ EARLIER_SHOWN = 10
 
 @dataclass(frozen=True)
 class Notice:
-    """One fact above the card; ``kept`` is the reviewer's own text, where the form it stood in is gone."""
+    """One fact above the card; ``kept`` is the reviewer's own text, where the form it stood in is gone.
+
+    ``names_unread`` adds the parts of the card that are still hidden, each with what opens it.
+    """
 
     tone: str
     icon: str
@@ -42,6 +54,7 @@ class Notice:
     text: str = ""
     kept: str = ""
     problems: Sequence[str] = ()
+    names_unread: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +85,8 @@ class CardPage:
     send: Action | None = None
     bar_note: str = ""
     arguments: SafeString | None = None
+    unread: Unread | None = None
+    shown: AsShown | None = None
     what_title: str = ""
     what_note: str = ""
     said: SafeString | None = None
@@ -82,6 +97,7 @@ class CardPage:
     reason: str = ""
     changes: SafeString | None = None
     answer: SafeString | None = None
+    final: SafeString | None = None
     story: Sequence[Fact] = ()
     tool_error: SafeString | None = None
     execution: ToolExecution | None = None
@@ -106,10 +122,12 @@ def build_page(
     origin: str = "",
     beside: bool = False,
     after: Decision | None = None,
+    landing: Sequence[str] = (),
 ) -> CardPage:
     """Build the page of one card: ``wanted`` opens that form, ``reading`` shows a form as it was sent.
 
-    ``origin`` is where the reader goes on to afterwards; ``beside`` says that the card lies beside the list.
+    ``origin`` is where the reader goes on to afterwards; ``beside`` says that the card lies beside the list;
+    ``landing`` are the parts that were just opened: the first of them gets the focus.
     """
     card = card_of(task)
     executions = executions_of(task)
@@ -118,6 +136,9 @@ def build_page(
     is_open = stage.key == "open"
     form = open_form(card, task, wanted=wanted, reading=reading) if is_open else OpenForm()
     actions = actions_of(card, task) if is_open else []
+    parts = (
+        HiddenParts(task, card, reader, origin=origin, has_form=form.fields is not None) if is_open else None
+    )
     last = executions[-1] if executions else None
     return CardPage(
         task=task,
@@ -132,9 +153,11 @@ def build_page(
         fields=form.fields,
         diff=form.diff,
         version=form.version,
-        send=send_action(form.verdict, actions),
+        send=send_action(form.verdict, actions, changes=form.changes),
         bar_note=bar_note(task, form.verdict),
-        arguments=draw.render_arguments(card),
+        arguments=parts.arguments(landing) if parts else draw.render_arguments(card),
+        unread=parts.unread() if parts else None,
+        shown=None if task.is_open else as_shown(task, decision, reader),
         what_title=_what_title(task, actions),
         what_note=_what_note(task, actions),
         said=draw.render_agent_text(task.said) if task.said else None,
@@ -143,8 +166,9 @@ def build_page(
         description=draw.render_agent_text(task.description) if task.description else None,
         decision=decision,
         reason=reason_words(decision.reason_code) if decision and decision.reason_code else "",
-        changes=changes_of(card, decision),
+        changes=drawn_changes(task, decision),
         answer=answer_of(task, decision),
+        final=final_arguments(card, decision),
         story=story_of(task, decision, executions),
         tool_error=draw.render_agent_text(last.error)
         if last and last.error and stage.key == "failed"

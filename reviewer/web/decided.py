@@ -1,19 +1,25 @@
-"""What was decided and what came of it, as a decided card tells it."""
+"""What was shown, what was decided on it and what came of that, as a closed card tells it.
+
+All of it comes from what was stored: the card as it was drawn then, the answer, and what it changes. Today's
+templates draw only the answer.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from agents_runtime.canonical import Json, decode, digest
 from agents_runtime.models import ToolExecution
-from reviewer import cards
+from reviewer import cards, openings
+from reviewer.accounts.models import User
 from reviewer.cards import render as draw
-from reviewer.models import Decision, ReviewTask, Verdict
+from reviewer.models import Decision, ReviewTask, Showing, Verdict
+from reviewer.shown import changes_of, kept_html, language_name
 from reviewer.web.stages import duration_words
 
 
@@ -26,11 +32,59 @@ class Fact:
     at: dt.datetime | None = None
 
 
-def changes_of(card: cards.Card, decision: Decision | None) -> SafeString | None:
+@dataclass(frozen=True)
+class AsShown:
+    """A card as it was shown. Without ``html`` none is kept: ``note`` says why; the card is drawn anew."""
+
+    html: SafeString | None = None
+    note: str = ""
+    showing: Showing | None = None
+    language: str = ""
+    is_damaged: bool = False
+
+
+def as_shown(task: ReviewTask, decision: Decision | None, reader: User) -> AsShown:
+    """Return the card as the person who decided had it before them, or as it was shown last."""
+    showing = decision.showing if decision else openings.showing_of(task)
+    if showing is None:
+        return AsShown(note=_why_none(decision))
+    html, language = kept_html(showing), language_name(showing.language)
+    if html is None:
+        note = _(
+            "The kept view no longer matches its SHA-256, so it is not shown. Below: drawn from the record."
+        )
+        return AsShown(note=note, showing=showing, language=language, is_damaged=True)
+    note = _shown_to(decision, reader) if decision else _("As people had it before them.")
+    return AsShown(html, note, showing, language)
+
+
+def _shown_to(decision: Decision, reader: User) -> str:
+    if decision.person_id == reader.pk:
+        return _("As you had it before you.")
+    return _("As %(name)s had it before them.") % {"name": decision.person_name}
+
+
+def _why_none(decision: Decision | None) -> str:
+    if decision is None:
+        return _("Nobody had this card open on a page. Drawn from the record.")
+    if decision.via == "api":
+        return _("Decided through the API, which gives the card as data. Drawn from the record.")
+    return _("Decided without opening the card on a page. Drawn from the record.")
+
+
+def drawn_changes(task: ReviewTask, decision: Decision | None) -> SafeString | None:
     """Return what an edit changed, drawn."""
     if decision is None or decision.verdict != Verdict.EDIT:
         return None
-    return draw.render_diff(card.changes(decode(decision.answer)))
+    return draw.render_diff(changes_of(task, decision))
+
+
+def final_arguments(card: cards.Card, decision: Decision | None) -> SafeString | None:
+    """Return what an edit sent, as the rows in which it was proposed."""
+    if decision is None or decision.verdict != Verdict.EDIT:
+        return None
+    args = decode(decision.answer)["edited_action"]["args"]
+    return draw.render_arguments(replace(card, request=replace(card.request, args=args)))
 
 
 def answer_of(task: ReviewTask, decision: Decision | None) -> SafeString | None:

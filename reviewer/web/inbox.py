@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -18,7 +19,9 @@ from reviewer import openings, queries
 from reviewer.accounts.models import User
 from reviewer.models import Decision, ReviewTask
 from reviewer.queries import InboxFilter
+from reviewer.shown import card_of
 from reviewer.web.cardpage import CardPage, build_page
+from reviewer.web.hidden_parts import SHOW, parts_named
 from reviewer.web.requests import person, whole_number
 from reviewer.web.rows import NO_DEADLINE, groups_of
 
@@ -48,7 +51,8 @@ def inbox(request: HttpRequest) -> HttpResponse:
     chosen = _chosen(request, reader, tasks)
     if chosen is not None:
         openings.opened(chosen, by=reader, via="web")
-    page = open_page(reader, chosen, after=after_of(reader, request.GET.get("after", "")))
+    landing = _shown_parts(reader, chosen, request.GET.get(SHOW, ""))
+    page = open_page(reader, chosen, after=after_of(reader, request.GET.get("after", "")), landing=landing)
     context = _list_context(reader, wanted, tasks, chosen)
     context |= {
         "page": page,
@@ -58,11 +62,20 @@ def inbox(request: HttpRequest) -> HttpResponse:
     return render(request, "inbox/inbox.html", context)
 
 
-def open_page(reader: User, task: ReviewTask | None, *, after: Decision | None = None) -> CardPage:
+def open_page(
+    reader: User, task: ReviewTask | None, *, after: Decision | None = None, landing: Sequence[str] = ()
+) -> CardPage:
     """Return the page of the card in the inbox's pane, or the empty pane."""
     if task is None:
         return CardPage(after=after, origin="inbox")
-    return build_page(task, reader, origin="inbox", beside=True, after=after)
+    return build_page(task, reader, origin="inbox", beside=True, after=after, landing=landing)
+
+
+def _shown_parts(reader: User, task: ReviewTask | None, wanted: str) -> Sequence[str]:
+    """Open the hidden parts that the address names, and return what is new."""
+    if task is None or not wanted:
+        return ()
+    return openings.open_parts(task, parts_named(wanted, card_of(task)), by=reader, via="web")
 
 
 def filter_of(request: HttpRequest) -> InboxFilter:

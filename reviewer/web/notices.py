@@ -9,7 +9,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from reviewer import cards
-from reviewer.errors import Conflict, Invalid
+from reviewer.errors import Conflict, Invalid, Unread
 from reviewer.web.cardpage import Notice
 
 
@@ -37,6 +37,11 @@ def invalid(problem: Invalid) -> Notice:
     """Say what does not fit, where no field can carry the message."""
     lines = [f"{item.pointer}: {item.message}" if item.pointer else item.message for item in problem.problems]
     return Notice("danger", "octagon-alert", str(problem), problems=lines)
+
+
+def unread(problem: Unread) -> Notice:
+    """Say that something of the card has not been seen; the page adds what, and what opens it."""
+    return Notice("warn", "eye-off", _("Not approved yet"), str(problem), names_unread=True)
 
 
 def kept_text(reading: cards.Reading, comment: str) -> str:

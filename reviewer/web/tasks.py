@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -13,12 +14,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from reviewer import cards, claims, decisions, openings, queries
-from reviewer.errors import Conflict, Invalid
-from reviewer.models import Decision, ReviewTask
+from reviewer.cards.names import OPERATION
+from reviewer.errors import Conflict, Invalid, Unread
+from reviewer.models import Decision, ReviewTask, Verdict
+from reviewer.models.queues import Risk
 from reviewer.shown import card_of
 from reviewer.web import notices
 from reviewer.web.cardpage import CardPage, Notice, Typed, build_page
 from reviewer.web.fragments import row_fragment
+from reviewer.web.hidden_parts import ALL, SHOW, SHOW_PARTS, parts_named
 from reviewer.web.inbox import next_task, open_page
 from reviewer.web.reasons import reason_error
 from reviewer.web.requests import person, wants_fragment, whole_number
@@ -45,13 +49,16 @@ def decide(request: HttpRequest, task_id: UUID) -> HttpResponse:
     reading = cards.read_decision(card_of(found), request.POST)
     typed = _typed(request, reading)
     if reading.is_op:
-        return _form_again(request, found, reading, typed, status=200)
+        landing = _opened_parts(request, found, _wanted_parts(request))
+        return _form_again(request, found, reading, typed, status=200, landing=landing)
     if reading.errors or typed.reason_error:
         return _form_again(request, found, reading, typed, status=422)
     try:
         return _decided(request, _decide(request, found, reading, typed))
     except Conflict as conflict:
         return _moved_on(request, found, reading, typed, conflict)
+    except Unread as unread:
+        return _not_read(request, found, reading, typed, notices.unread(unread))
     except Invalid as invalid:
         return _form_again(request, found, reading, typed, status=422, notice=notices.invalid(invalid))
 
@@ -79,10 +86,26 @@ def release(request: HttpRequest, task_id: UUID) -> HttpResponse:
 def _opened_page(request: HttpRequest, task_id: UUID, *, beside: bool = False) -> CardPage:
     reader = person(request)
     found = queries.get_task(reader, task_id)
-    openings.opened(found, by=reader, via="web")
     wanted = request.GET.get("verdict", "")
+    openings.opened(found, by=reader, via="web")
+    landing = _opened_parts(request, found, ALL if wanted == Verdict.EDIT else request.GET.get(SHOW, ""))
     origin = _origin(request.GET.get("from", ""))
-    return build_page(found, reader, wanted=wanted, origin=origin, beside=beside and bool(origin))
+    beside = beside and bool(origin)
+    return build_page(found, reader, wanted=wanted, origin=origin, beside=beside, landing=landing)
+
+
+def _wanted_parts(request: HttpRequest) -> str:
+    """Return which hidden part a button of the form asks for."""
+    operation = request.POST.get(OPERATION, "")
+    return operation.removeprefix(SHOW_PARTS) if operation.startswith(SHOW_PARTS) else ""
+
+
+def _opened_parts(request: HttpRequest, found: ReviewTask, wanted: str) -> Sequence[str]:
+    """Open what was asked for, and return what is new. The form of an edit hides nothing, so it opens all."""
+    if not wanted:
+        return ()
+    parts = parts_named(wanted, card_of(found))
+    return openings.open_parts(found, parts, by=person(request), via="web")
 
 
 def _origin(asked: str) -> str:
@@ -116,6 +139,7 @@ def _form_again(
     *,
     status: int,
     notice: Notice | None = None,
+    landing: Sequence[str] = (),
 ) -> HttpResponse:
     page = build_page(
         found,
@@ -123,6 +147,7 @@ def _form_again(
         reading=reading,
         typed=typed,
         notice=notice,
+        landing=landing,
         origin=_origin(request.POST.get("from", "")),
         beside=_stands_in_inbox(request),
     )
@@ -138,6 +163,15 @@ def _moved_on(
     if now.is_open and not _is_direct(now, reading.verdict):
         return _form_again(request, now, reading, typed, status=409, notice=notice)
     return _card_again(request, found.pk, status=409, notice=notice)
+
+
+def _not_read(
+    request: HttpRequest, found: ReviewTask, reading: cards.Reading, typed: Typed, notice: Notice
+) -> HttpResponse:
+    """Show the card again with what is still hidden on it, and with all that was typed."""
+    if _is_direct(found, reading.verdict) and found.risk != Risk.CRITICAL:
+        return _card_again(request, found.pk, status=422, notice=notice)
+    return _form_again(request, found, reading, typed, status=422, notice=notice)
 
 
 def _is_direct(found: ReviewTask, verdict: str) -> bool:

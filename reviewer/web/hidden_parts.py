@@ -1,0 +1,110 @@
+"""The parts of an open card that are hidden at first sight, and what opens them.
+
+Opening goes through the server, so that it knows what was seen: by a link, or, where a form lies open, by a
+button of that form, so that nothing typed gets lost. Both work without JavaScript.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+from urllib.parse import urlencode
+
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from reviewer import cards, openings
+from reviewer.accounts.models import User
+from reviewer.cards import render as draw
+from reviewer.cards.visible import visible
+from reviewer.models import ReviewTask
+from reviewer.shown import is_read_in_full
+
+SHOW: Final = "show"
+ALL: Final = "all"
+SHOW_PARTS: Final = f"{SHOW}:"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part that the reader has not opened yet, and what opens it."""
+
+    place: SafeString
+    opener: SafeString
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What has to be opened before this reader may approve."""
+
+    parts: Sequence[Part]
+    show_all: SafeString
+
+
+class HiddenParts:
+    """The hidden parts of one open card for one reader who could decide it."""
+
+    def __init__(
+        self, task: ReviewTask, card: cards.Card, reader: User, *, origin: str, has_form: bool
+    ) -> None:
+        self.task = task
+        self.card = card
+        self.reader = reader
+        self.origin = origin
+        self.has_form = has_form
+
+    @cached_property
+    def unread_pointers(self) -> Sequence[str]:
+        """Return what is still hidden from this reader and must not be."""
+        return openings.unread_parts(self.task, self.card, by=self.reader)
+
+    def arguments(self, landing: Sequence[str]) -> SafeString:
+        """Return the arguments: what must be seen opens through the server, anything else in place."""
+        if not is_read_in_full(self.task):
+            return draw.render_arguments(self.card)
+        hidden = set(self.unread_pointers)
+        return draw.render_arguments(
+            self.card,
+            expanded=[pointer for pointer in self.card.folded if pointer not in hidden],
+            opener=self._opener,
+            landing=landing[0] if landing else None,
+        )
+
+    def unread(self) -> Unread | None:
+        """Return what is left to open, or None where everything was."""
+        if not self.unread_pointers:
+            return None
+        parts = [
+            Part(visible(openings.place_of(self.card, pointer)), self._opener(pointer, _("Show it")))
+            for pointer in self.unread_pointers
+        ]
+        return Unread(parts, self._control(ALL, _("Show all hidden parts"), is_button=True))
+
+    def _opener(self, pointer: str, label: str) -> SafeString:
+        name = openings.place_of(self.card, pointer)
+        return self._control(openings.part_of(pointer), label, name=visible(name))
+
+    def _control(
+        self, part: str, label: str, *, name: SafeString | None = None, is_button: bool = False
+    ) -> SafeString:
+        query = urlencode({"from": self.origin, SHOW: part} if self.origin else {SHOW: part})
+        page = f"{reverse('inbox')}?{urlencode({'task': self.task.pk, SHOW: part})}"
+        context = {
+            "form": f"decide-{self.task.pk}" if self.has_form else "",
+            "operation": SHOW_PARTS + part,
+            "href": page if self.origin else f"{reverse('task', args=[self.task.pk])}?{query}",
+            "pane": f"{reverse('task_pane', args=[self.task.pk])}?{query}",
+            "label": label,
+            "name": name,
+            "is_button": is_button,
+        }
+        return SafeString(render_to_string("tasks/opener.html", context))
+
+
+def parts_named(text: str, card: cards.Card) -> Sequence[str]:
+    """Return the names of the parts that an address or a button asks for: one, or all of the card."""
+    return [openings.part_of(pointer) for pointer in card.folded] if text == ALL else [text]
