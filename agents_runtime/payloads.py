@@ -21,6 +21,7 @@ from agents_runtime.thread_state import RaisedInterrupt
 
 APPROVAL_PREFIX = "Tool execution requires approval"
 DECISIONS = ("approve", "edit", "reject", "respond")
+REVIEWED_CONTEXT = "countersign"
 UNKNOWN_DECISIONS = ("approve", "reject")
 HINTS = ("risk", "queue", "expires_after", "on_expiry")
 LEGACY_FLAGS = (
@@ -195,6 +196,7 @@ def _is_legacy(value: object) -> bool:
 def _read_per_call(value: Any, schema: Json, tools: _Tools) -> Asked:
     tool_call_id = str(value.get("tool_call_id") or "")
     place, said = tools.by_id(tool_call_id)
+    place, _, said = _as_told(value, (place, tool_call_id, said))
     known_schema = tools.schema(value["name"], UNKNOWN_DECISIONS) if schema is None else to_json(schema)
     request = tools.request(
         0,
@@ -211,7 +213,8 @@ def _read_per_call(value: Any, schema: Json, tools: _Tools) -> Asked:
 def _read_batch(value: Any, tools: _Tools) -> Asked:
     actions = value["action_requests"]
     allowed = _allowed_decisions(value.get("review_configs"))
-    origins = tools.in_order([(action["name"], _args(action)) for action in actions])
+    found = tools.in_order([(action["name"], _args(action)) for action in actions])
+    origins = [_as_told(action, origin) for action, origin in zip(actions, found, strict=True)]
     requests = [
         tools.request(
             position,
@@ -225,6 +228,19 @@ def _read_batch(value: Any, tools: _Tools) -> Asked:
         for position, (action, (_, tool_call_id, said)) in enumerate(zip(actions, origins, strict=True))
     ]
     return Asked(Pause.Kind.BATCHED, tuple(requests))
+
+
+def _as_told(action: Mapping[str, Any], found: tuple[int, str, str]) -> tuple[int, str, str]:
+    """Return (place, tool_call_id, words) of a call as ``reviewed`` saw them when it asked, else as found."""
+    told = action.get(REVIEWED_CONTEXT)
+    if not isinstance(told, dict):
+        return found
+    place = told.get("place")
+    return (
+        place if isinstance(place, int) and place >= 0 else found[0],
+        str(told.get("tool_call_id") or found[1]),
+        str(told.get("said") or found[2]),
+    )
 
 
 def _allowed_decisions(reviews: Any) -> dict[str, list[str]]:

@@ -43,9 +43,8 @@ from agents_runtime.gate import (
 )
 from agents_runtime.listings import Hints, problem_with
 from agents_runtime.messages import messages_of, text_of, tool_calls_of
+from agents_runtime.payloads import REVIEWED_CONTEXT
 
-CONTEXT = "countersign"
-"""The key of an interrupt's value under which this middleware tells what it saw around the call."""
 NO_RUN = (
     "{tool} is reviewed: it runs in a run of Countersign only, with the decision that is recorded there. "
     "This graph was called by hand, or in a thread that does not know its run."
@@ -133,12 +132,12 @@ class ReviewedTools(HumanInTheLoopMiddleware[Any, Any, Any]):
     ) -> tuple[ActionRequest, ReviewConfig]:
         """Add what only this place sees: a subagent's messages are in no state that the product can read."""
         action, review = super()._create_action_and_config(tool_call, config, state, runtime)
-        told: Any = {**action, CONTEXT: _context(tool_call, state)}
+        told: Any = {**action, REVIEWED_CONTEXT: _context(tool_call, state)}
         return told, review
 
     def _tool_approval_request(self, request: ToolCallRequest, config: InterruptOnConfig) -> Any:
         told = super()._tool_approval_request(request, config)
-        return {**told, CONTEXT: _context(request.tool_call, request.state)}
+        return {**told, REVIEWED_CONTEXT: _context(request.tool_call, request.state)}
 
 
 def idempotency_key() -> str:
