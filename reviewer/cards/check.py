@@ -5,6 +5,7 @@ Schemas are untrusted: patterns never reach Python's ``re``, references never le
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +17,7 @@ from reviewer.cards.values import DEEPEST, Json, depth_within
 
 _ROOT: Final = "urn:card:schema"
 _REFERENCES: Final = ("$ref", "$dynamicRef")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NAMES_A_RESOURCE: Final = frozenset({"$id", "$anchor", "$schema", "$dynamicAnchor"})
 
 
@@ -75,9 +77,9 @@ def is_readable(document: Document, schema: Json) -> bool:
 
 
 def _legible(value: Json) -> Json:
-    """Return the value with lone surrogates, which the engine cannot take, as replacement characters."""
+    """Return the value with each lone surrogate, which the engine cannot take, as a character of its own."""
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return _SURROGATE.sub(lambda match: chr(ord(match[0]) - 0xD800 + 0xF0000), value)
     if isinstance(value, list):
         return [_legible(item) for item in value]
     if isinstance(value, dict):
@@ -89,9 +91,9 @@ def _validator(document: Document, schema: Json) -> jsonschema_rs.Draft202012Val
     if not depth_within(schema, DEEPEST) or not depth_within(document.root, DEEPEST):
         return None
     try:
-        registry = jsonschema_rs.Registry([(_ROOT, _without_names(document.root))])
+        registry = jsonschema_rs.Registry([(_ROOT, _legible(_without_names(document.root)))])
         return jsonschema_rs.Draft202012Validator(
-            anchored(schema), registry=registry, offline=True, validate_formats=False
+            _legible(anchored(schema)), registry=registry, offline=True, validate_formats=False
         )
     except (
         ValueError
