@@ -11,6 +11,7 @@ import asyncio
 import atexit
 import os
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -25,6 +26,7 @@ from reviewer.models import ReviewTask
 
 log = structlog.get_logger(__name__)
 MAX_WAITING = 1_000
+SECONDS_TO_GATHER = 0.02
 
 
 def queue_group(queue_id: int) -> str:
@@ -82,30 +84,51 @@ def _send_all(groups: Sequence[str], message: Mapping[str, Any]) -> None:
 
 def _send(group: str, message: Mapping[str, Any]) -> None:
     """Hand a hint to the sending thread and return at once, whatever the layer does."""
-    sender = _current()
-    if sender.room.acquire(blocking=False):
-        sender.thread.submit(sender.send, group, dict(message))
-    else:
+    if not _current().take(group, dict(message)):
         log.warning("hint_lost", group=group, problem="the layer takes none")
 
 
 class _Sender:
-    """One thread with one event loop, so that hints keep their order and the layer its connection."""
+    """One thread with one event loop, so that hints keep their order and the layer its connection.
+
+    What comes within a moment is sent together. A hint that is waiting already is not sent twice: one step
+    of a run tells its page a dozen times that it changed, and the page looks once.
+    """
 
     def __init__(self) -> None:
         self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="live")
-        self.room = threading.BoundedSemaphore(MAX_WAITING)
         self.loop = asyncio.new_event_loop()
+        self._lock = threading.Lock()
+        self._waiting: dict[object, tuple[str, dict[str, Any]]] = {}
         atexit.register(self.loop.close)
 
-    def send(self, group: str, message: dict[str, Any]) -> None:
-        """Send one hint; only in the sending thread."""
+    def take(self, group: str, message: dict[str, Any]) -> bool:
+        """Let a hint wait for its turn; say no if too many do."""
+        kind, thing = message["type"], message.get("task") or message.get("run")
+        key = object() if kind == "run.tokens" else (group, kind, thing)
+        with self._lock:
+            is_first = not self._waiting
+            if key not in self._waiting and len(self._waiting) >= MAX_WAITING:
+                return False
+            self._waiting[key] = group, message
+        if is_first:
+            self.thread.submit(self.send_waiting)
+        return True
+
+    def send_waiting(self) -> None:
+        """Send what waits; only in the sending thread."""
+        time.sleep(SECONDS_TO_GATHER)
+        with self._lock:
+            hints, self._waiting = list(self._waiting.values()), {}
+        self.loop.run_until_complete(_send_each(hints))
+
+
+async def _send_each(hints: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    for group, message in hints:
         try:
-            self.loop.run_until_complete(get_channel_layer().group_send(group, message))
+            await get_channel_layer().group_send(group, message)
         except Exception as problem:  # noqa: BLE001  (whatever the layer's transport raises; a hint may be lost)
             log.warning("hint_lost", group=group, problem=repr(problem))
-        finally:
-            self.room.release()
 
 
 @cache
