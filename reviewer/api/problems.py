@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from agents_runtime import errors as runtime
 from agents_runtime.errors import Problem as Detail
 from reviewer.api.bodies import Unfit
-from reviewer.errors import Conflict, Invalid, NotAllowed, NotFound
+from reviewer.errors import Conflict, Invalid, NotAllowed, NotFound, Unread
 
 log = structlog.get_logger(__name__)
 Translation = Callable[[Any], tuple[int, "Problem"]]
@@ -36,7 +36,7 @@ class Problem(BaseModel):
     error: str = Field(
         description=(
             "unauthorized, not_found, not_allowed, taken, stale, decided, closed, moved, wrong_state, "
-            "agent_unavailable, invalid, malformed, not_a_method, too_large, in_progress, "
+            "agent_unavailable, invalid, unread, malformed, not_a_method, too_large, in_progress, "
             "idempotency_key_reused, broken"
         )
     )
@@ -97,7 +97,7 @@ def _wrong_state(problem: runtime.WrongState) -> tuple[int, Problem]:
 
 
 def _invalid(problem: Invalid | runtime.InvalidInput) -> tuple[int, Problem]:
-    code = "idempotency_key_reused" if isinstance(problem, KeyReused) else "invalid"
+    code = {KeyReused: "idempotency_key_reused", Unread: "unread"}.get(type(problem), "invalid")
     return HTTPStatus.UNPROCESSABLE_ENTITY, Problem(
         error=code, message=str(problem), problems=[_pointed(detail) for detail in problem.problems]
     )

@@ -20,9 +20,10 @@ from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.states import ExecutionStatus
 from reviewer.accounts.models import User
 from reviewer.api.problems import Pointed
+from reviewer.cards.diff import Change
 from reviewer.intake import person_of
-from reviewer.models import AuditEvent, Decision, ReviewTask
-from reviewer.shown import card_of
+from reviewer.models import AuditEvent, Decision, ReviewTask, Showing
+from reviewer.shown import card_of, changes_of
 
 Item = TypeVar("Item")
 
@@ -58,6 +59,24 @@ class TaskRow(BaseModel):
     closed_at: dt.datetime | None
 
 
+class ChangeMade(BaseModel):
+    """One difference between what was proposed and what was decided, by type and value: 1 is not 1.0."""
+
+    pointer: str = Field(description="JSON Pointer into the arguments: the decided ones, or where it was.")
+    kind: str = Field(description="changed, added, removed, moved")
+    before: Any = Field(None, description="Not set for `added`.")
+    after: Any = Field(None, description="Not set for `removed`.")
+    came_from: int | None = Field(None, description="The index that a `moved` item had before.")
+
+
+class CardShown(BaseModel):
+    """The card as the person had it before them on a page; its HTML is kept under its SHA-256."""
+
+    sha256: str
+    renderer_version: int
+    language: str
+
+
 class DecisionMade(BaseModel):
     """A recorded decision."""
 
@@ -70,6 +89,8 @@ class DecisionMade(BaseModel):
     via: str
     reason_code: str
     comment: str
+    changes: list[ChangeMade] = Field(description="What an edit changed, as kept with the decision.")
+    shown: CardShown | None = Field(description="null for a decision through the API: it gets this JSON.")
 
 
 class Task(TaskRow):
@@ -174,7 +195,7 @@ def task_row(task: ReviewTask) -> TaskRow:
 
 def task_card(task: ReviewTask) -> Task:
     """Return the whole card of a task."""
-    decision = task.decisions.select_related("person").order_by("-decided_at").first()
+    decision = task.decisions.select_related("person", "showing").order_by("-decided_at").first()
     return Task(
         **_row_fields(task),
         args=task.arguments,
@@ -232,6 +253,20 @@ def decision_made(decision: Decision) -> DecisionMade:
         via=decision.via,
         reason_code=decision.reason_code,
         comment=decision.comment,
+        changes=[_change(change) for change in changes_of(decision.task, decision)],
+        shown=_shown(decision.showing) if decision.showing else None,
+    )
+
+
+def _change(change: Change) -> ChangeMade:
+    told = change.to_json()
+    del told["steps"]
+    return ChangeMade(**told)
+
+
+def _shown(showing: Showing) -> CardShown:
+    return CardShown(
+        sha256=showing.snapshot_id, renderer_version=showing.renderer_version, language=showing.language
     )
 
 

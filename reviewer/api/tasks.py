@@ -52,7 +52,11 @@ def list_tasks(request: ApiRequest, wanted: Query[TaskFilter]) -> Page[TaskRow]:
 
 @router.get("/tasks/{uuid:task_id}", response={200: Task, 401: Problem, 404: Problem}, summary="Open a task")
 def open_task(request: ApiRequest, task_id: UUID) -> Task:
-    """The whole card. Recorded: this person had this digest before them."""
+    """The whole card. Recorded: this person had this digest before them.
+
+    It hides nothing, so every part of it counts as opened by this person: what approving a card of high risk
+    waits for.
+    """
     return _card(request, queries.get_task(request.auth, task_id))
 
 
@@ -62,7 +66,8 @@ def decide(request: ApiRequest, task_id: UUID, body: NewDecision) -> DecisionMad
     """Decide exactly the card with `digest`; an unclaimed task is claimed along.
 
     409: `taken` by another person, `stale` because the card changed, or already `decided`: `who` and `when`
-    say by whom. 422: `problems` point into `answer`.
+    say by whom. 422: `problems` point into `answer`; `unread` where a card of high risk would be approved by
+    somebody who never opened all of it: get the task first.
     """
     decision = decisions.decide(
         task_id,
