@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -18,11 +19,12 @@ from reviewer.cards.values import DEEPEST, MISSING, Json, depth_within, same
 CHANGED, ADDED, REMOVED, MOVED = "changed", "added", "removed", "moved"
 LONG_TEXT: Final = 80
 _LONGEST_LIST: Final = 400
-_MOST_WORDS: Final = 2_000
+_MOST_PAIRS: Final = 60_000
 _CONTEXT: Final = 2
 _WORD: Final = re.compile(r"\s+|\w+|[^\w\s]")
 
 Step = str | int
+Opcode = tuple[str, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +128,43 @@ def _list_differences(before: list[Json], after: list[Json], steps: tuple[Step, 
     yield from _with_moves(found, len(steps))
 
 
-def _blocks(before: list[Json], after: list[Json]) -> Sequence[tuple[str, int, int, int, int]]:
+def _blocks(before: list[Json], after: list[Json]) -> Sequence[Opcode]:
     if max(len(before), len(after)) > _LONGEST_LIST:
         return [("replace", 0, len(before), 0, len(after))]
     texts = [[json.dumps(item, sort_keys=True) for item in side] for side in (before, after)]
-    return SequenceMatcher(None, texts[0], texts[1], autojunk=False).get_opcodes()
+    return _opcodes(texts[0], texts[1])[0]
+
+
+def _opcodes(old: list[str], new: list[str], *, budget: int = _MOST_PAIRS) -> tuple[Sequence[Opcode], int]:
+    """Return what turns one list into the other, and how much of the budget is left.
+
+    Comparing takes time by the pairs of equal parts, which a text of few words has by the million: where the
+    budget does not suffice, everything between the common beginning and end counts as replaced.
+    """
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    middles = old[head : len(old) - tail], new[head : len(new) - tail]
+    known = Counter(part for part in middles[1] if not _is_blank(part))
+    pairs = sum(known[part] for part in middles[0])
+    if pairs > budget:
+        inner: Sequence[Opcode] = [("replace", 0, len(middles[0]), 0, len(middles[1]))]
+    else:
+        inner = SequenceMatcher(_is_blank, middles[0], middles[1], autojunk=False).get_opcodes()
+    found: list[Opcode] = [("equal", 0, head, 0, head)] if head else []
+    found.extend((tag, *(at + head for at in places)) for tag, *places in inner)
+    if tail:
+        found.append(("equal", len(old) - tail, len(old), len(new) - tail, len(new)))
+    return found, budget - min(pairs, budget)
+
+
+def _is_blank(part: str) -> bool:
+    return not part.strip()
+
+
+def _common(left: Sequence[str], right: Sequence[str]) -> int:
+    """Return how many parts are the same from the beginning on."""
+    pairs = zip(left, right, strict=False)
+    return next((at for at, (old, new) in enumerate(pairs) if old != new), min(len(left), len(right)))
 
 
 def _with_moves(found: list[Change], depth: int) -> Iterator[Change]:
@@ -151,19 +185,18 @@ def _with_moves(found: list[Change], depth: int) -> Iterator[Change]:
 
 def text_lines(before: str, after: str) -> tuple[Line, ...]:
     """Return the difference of two texts: long ones by line, short ones in one line each."""
+    words = _Words()
     if max(len(before), len(after)) <= LONG_TEXT and "\n" not in before + after:
-        return _pair(before, after)
+        return words.pair(before, after)
     old, new = before.split("\n"), after.split("\n")
-    if max(len(old), len(new)) > _MOST_WORDS:
-        return (Line("del", ((before, True),)), Line("ins", ((after, True),)))
     found: list[Line] = []
-    for tag, from_, to, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for tag, from_, to, start, end in _opcodes(old, new)[0]:
         if tag == "equal":
             found.extend(_context(old[from_:to], is_first=from_ == 0, is_last=to == len(old)))
             continue
         paired = min(to - from_, end - start)
         for offset in range(paired):
-            found.extend(_pair(old[from_ + offset], new[start + offset]))
+            found.extend(words.pair(old[from_ + offset], new[start + offset]))
         found.extend(Line("del", ((text, True),)) for text in old[from_ + paired : to])
         found.extend(Line("ins", ((text, True),)) for text in new[start + paired : end])
     return tuple(found)
@@ -180,16 +213,19 @@ def _context(lines: list[str], *, is_first: bool, is_last: bool) -> Iterator[Lin
     yield from (Line("same", ((text, False),)) for text in lines[len(lines) - tail :])
 
 
-def _pair(before: str, after: str) -> tuple[Line, Line]:
-    old, new = _WORD.findall(before), _WORD.findall(after)
-    if max(len(old), len(new)) > _MOST_WORDS:
-        return Line("del", ((before, True),)), Line("ins", ((after, True),))
-    dels: list[tuple[str, bool]] = []
-    inss: list[tuple[str, bool]] = []
-    for tag, from_, to, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        dels.append(("".join(old[from_:to]), tag != "equal"))
-        inss.append(("".join(new[start:end]), tag != "equal"))
-    return Line("del", _parts(dels)), Line("ins", _parts(inss))
+class _Words:
+    """Compares lines word by word, as far as one budget for all of them goes."""
+
+    def __init__(self) -> None:
+        self.budget = _MOST_PAIRS
+
+    def pair(self, before: str, after: str) -> tuple[Line, Line]:
+        """Return both lines with the words marked that differ."""
+        old, new = _WORD.findall(before), _WORD.findall(after)
+        opcodes, self.budget = _opcodes(old, new, budget=self.budget)
+        dels = [("".join(old[from_:to]), tag != "equal") for tag, from_, to, _, _ in opcodes]
+        inss = [("".join(new[start:end]), tag != "equal") for tag, _, _, start, end in opcodes]
+        return Line("del", _parts(dels)), Line("ins", _parts(inss))
 
 
 def _parts(parts: list[tuple[str, bool]]) -> tuple[tuple[str, bool], ...]:

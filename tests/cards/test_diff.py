@@ -103,8 +103,18 @@ def test_long_text_is_compared_by_line_with_a_little_around() -> None:
     assert sum(line.skipped for line in text_lines(before, after)) == 35
 
 
-def test_every_character_of_both_texts_is_in_their_difference() -> None:
-    before, after = "one\ntwo\n\nthree " + "x" * 90, "one\n2\n\nthree " + "x" * 89 + "y\n"
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("one\ntwo\n\nthree " + "x" * 90, "one\n2\n\nthree " + "x" * 89 + "y\n"),
+        ("a " * 1000, "b " * 1000),
+        ("a b c d " * 300 + "end", "x " + "b a d c " * 300),
+        ("a\n\n}\n" * 900, "b\n\n}\n" * 900),
+        ("\n".join(["word " * 300] * 100), "\n".join(["word other " * 150] * 100)),
+    ],
+    ids=["short", "one word", "few words", "few lines", "long lines"],
+)
+def test_every_character_of_both_texts_is_in_their_difference_in_time(before: str, after: str) -> None:
     for side, whole in (("del", before), ("ins", after)):
         lines = [line for line in text_lines(before, after) if line.kind in {"same", side}]
         assert "\n".join("".join(text for text, _ in line.parts) for line in lines) == whole
