@@ -15,6 +15,7 @@ from reviewer.cards.compile import compile_form
 from reviewer.cards.decisions import ANSWER, APPROVE, EDIT, RESPOND, Choice, choices, soften, verdict_of
 from reviewer.cards.diff import Change, diff
 from reviewer.cards.errors import FieldError
+from reviewer.cards.masking import Mask
 from reviewer.cards.names import BASE, OPERATION, VERDICT, Posted, PostedData
 from reviewer.cards.read import read
 from reviewer.cards.tree import Tree, walk
@@ -93,6 +94,27 @@ class Card:
     def folded(self) -> tuple[str, ...]:
         """Pointers of the arguments that show less than the whole at first sight."""
         return view.folded(self.rows)
+
+    @cached_property
+    def concealed(self) -> tuple[str, ...]:
+        """Pointers of the arguments that are masked until their reader asks for them."""
+        return tuple(view.concealed(self.rows))
+
+    @cached_property
+    def mask(self) -> Mask:
+        """Masks the secrets of arguments, and of changes to them, for the eye."""
+        schema, root = self.args_schema
+        return Mask(schema, root)
+
+    def for_the_record(self, answer: Json) -> Json:
+        """Return an answer without what its schema says is not for showing."""
+        choice = self.choice(verdict_of(answer)) or self.choice(_own_verdict(answer)) or self.choice(ANSWER)
+        return answer if choice is None else Mask(choice.schema, choice.root, by_name=False).value(answer)
+
+    def changes_for_the_record(self, answer: Json) -> tuple[Change, ...]:
+        """Return how an edit differs from what was proposed, as ``for_the_record``."""
+        schema, root = self.args_schema
+        return Mask(schema, root, by_name=False).changes(self.changes(answer))
 
     @property
     def args_schema(self) -> tuple[Json, Json]:

@@ -63,6 +63,7 @@ class Fields(Protocol):
     def state(self, node: Node) -> SafeString | None: ...
     def unsent(self, node: Node, *, name: str = "") -> SafeString: ...
     def error_texts(self, node: Node) -> list[SafeString]: ...
+    def cover(self, node: Node) -> str | None: ...
 
 
 class Controls:
@@ -98,12 +99,15 @@ class Controls:
     def entry(self, node: Entry, name: str) -> SafeString:
         text = node.text or ""
         form = node.schema.get("format")
-        kind = input_kind(node, text)
+        kind, cover = input_kind(node, text), self.page.cover(node)
         return draw(
             "entry",
-            kind=kind,
+            kind=kind,  # never "password": a password manager would write over the proposal
             name=VALUE + node.path,
             text=text,
+            cover=cover,
+            uncover=f"uncover:{node.path}",
+            field=name_of(node),
             rows=min(_MOST_ROWS, max(3, text.count("\n") + 2 + len(text) // 90)),
             mode={"integer": "numeric", "number": "decimal"}.get(
                 node.kind, {"email": "email", "uri": "url"}.get(str(form), "")
@@ -111,7 +115,7 @@ class Controls:
             is_short=node.kind != "string" and len(text) <= _SHORT,
             is_mono=form in {"uuid", "uri", "date-time", "time", "duration", "binary"},
             example=self.example(node) if kind == "text" and not text else "",
-            hidden=hidden(text),
+            hidden=None if cover == "covered" else hidden(text),
             **self.page.aria(node, name),
         )
 
@@ -156,6 +160,9 @@ class Controls:
             "raw",
             name=VALUE + node.path,
             text=node.text,
+            cover=self.page.cover(node),
+            uncover=f"uncover:{node.path}",
+            field=name_of(node),
             rows=min(_MOST_ROWS, max(3, node.text.count("\n") + 2)),
             reason=words.reason_text(node),
             is_warning=node.reason in {"misfit", "not-allowed", "nothing-fits"},

@@ -16,6 +16,7 @@ from django.utils.translation import gettext, ngettext
 from reviewer.cards import unicode, words
 from reviewer.cards.card import Form
 from reviewer.cards.names import EXTRA_STEP
+from reviewer.cards.secrets import is_secret, secret_names
 from reviewer.cards.titles import humanise
 from reviewer.cards.tree import Branch, Choice, Entry, Fixed, Group, Mapping, Node, Raw, State, Union, walk
 from reviewer.cards.values import MISSING, Json, json_text
@@ -170,6 +171,21 @@ def was(node: Node) -> SafeString:
         return visible(ngettext("%(count)s key", "%(count)s keys", len(value)) % {"count": len(value)})
     text = value if isinstance(value, str) and value else json_text(value, indent=None)
     return visible(text if len(text) <= LONGEST_WAS else text[:LONGEST_WAS] + "…")
+
+
+def secret_paths(node: Node, *, inside: bool = False) -> Iterator[str]:
+    """Yield the paths of the fields whose text is a secret, or holds one."""
+    inside = inside or is_secret(node.key, node.schema)
+    if isinstance(node, Entry) and inside:
+        yield node.path
+    if isinstance(node, Raw) and node.reason != "asked" and (inside or _holds_secrets(node)):
+        yield node.path  # who asks for JSON asks for all of it
+    for child in node.children:
+        yield from secret_paths(child, inside=inside)
+
+
+def _holds_secrets(node: Raw) -> bool:
+    return next(secret_names(node.original), None) is not None
 
 
 def hidden(text: str) -> dict[str, Any] | None:

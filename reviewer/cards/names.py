@@ -15,8 +15,8 @@ from typing import Final, Protocol
 from reviewer.cards.parse import Unreadable, parse_json
 from reviewer.cards.values import MISSING, Json, lines
 
-VALUE, STATE, BRANCH, ITEMS, KEY, RAW, BASE = "v:", "s:", "b:", "#:", "k:", "r:", "j:"
-PREFIXES: Final = (VALUE, STATE, BRANCH, ITEMS, KEY, RAW, BASE)
+VALUE, STATE, BRANCH, ITEMS, KEY, RAW, BASE, SEEN = "v:", "s:", "b:", "#:", "k:", "r:", "j:", "u:"
+PREFIXES: Final = (VALUE, STATE, BRANCH, ITEMS, KEY, RAW, BASE, SEEN)
 OPERATION: Final = "_op"
 VERDICT: Final = "verdict"
 EXTRA_STEP: Final = "~+"
@@ -101,6 +101,10 @@ class Posted:
 
     def is_raw(self, path: str) -> bool:
         return self._last(RAW + path) == "1"
+
+    def is_uncovered(self, path: str) -> bool:
+        """Say whether the reader asked to see the secret at this place."""
+        return self._last(SEEN + path) == "1"
 
     def shows(self, path: str) -> bool:
         """Say whether the fields of this place were on the page that was posted."""

@@ -123,6 +123,13 @@ def _undo(tree: Tree, posted: Posted, path: str) -> Applied | None:
     return Applied(posted.without(path), path) if _find(tree, path) is not None else None
 
 
+def _uncover(tree: Tree, posted: Posted, path: str) -> Applied | None:
+    """Show a secret, or cover it again."""
+    if _find(tree, path) is None:
+        return None
+    return Applied(posted.put(names.SEEN, path, ["0" if posted.is_uncovered(path) else "1"]), path)
+
+
 OPERATIONS: Final[dict[str, Callable[[Tree, Posted, str], Applied | None]]] = {
     "add": _add,
     "del": _remove,
@@ -133,6 +140,7 @@ OPERATIONS: Final[dict[str, Callable[[Tree, Posted, str], Applied | None]]] = {
     "form": _form,
     "fresh": _fresh,
     "undo": _undo,
+    "uncover": _uncover,
 }
 """``refresh`` is any other name: it only draws the form again, with the radios and switches as they are."""
 

@@ -27,11 +27,13 @@ from reviewer.cards.looks import (
     is_labelable,
     joined,
     name_of,
+    secret_paths,
     was,
 )
-from reviewer.cards.names import BASE, RAW, STATE, html_id
+from reviewer.cards.names import BASE, RAW, SEEN, STATE, html_id
 from reviewer.cards.places import node_at
 from reviewer.cards.read import is_changed
+from reviewer.cards.secrets import MASK
 from reviewer.cards.summary import summary
 from reviewer.cards.tree import (
     Entry,
@@ -66,6 +68,7 @@ class Painter:
         for error in self.all_errors:
             self.errors.setdefault(error.path or "", []).append(error)
         self.args_path = form.choice.args_pointer or None
+        self.secrets = frozenset(secret_paths(form.tree.root))
         self.focus = focus_of(form)
         self.controls = Controls(self)
 
@@ -152,7 +155,18 @@ class Painter:
 
     def was(self, node: Node) -> dict[str, Any]:
         """Return what the agent had here, for the line with Undo."""
-        return {"text": was(node), "undo": self.posted.touches(node.path)}
+        text = SafeString(MASK) if self.is_covered(node) and node.given else was(node)
+        return {"text": text, "undo": self.posted.touches(node.path)}
+
+    def is_covered(self, node: Node) -> bool:
+        """Say whether a field holds a secret that the reader has not asked to see."""
+        return node.path in self.secrets and not self.posted.is_uncovered(node.path)
+
+    def cover(self, node: Node) -> str | None:
+        """Return "covered" or "open" for a field that holds a secret, None for any other."""
+        if node.path not in self.secrets:
+            return None
+        return "covered" if self.is_covered(node) else "open"
 
     # What is sent: a value, null, nothing
 
@@ -212,6 +226,8 @@ class Painter:
     def carried(self, node: Node) -> SafeString:
         """Return hidden fields that say what was shown here, and what it was started from."""
         hidden: list[tuple[str, str]] = []
+        if node.path in self.secrets and not self.is_covered(node):
+            hidden.append((SEEN + node.path, "1"))
         base = self.posted.base_text(node.path)
         if base is not None:
             hidden.append((BASE + node.path, base))

@@ -19,9 +19,11 @@ from reviewer.cards.card import Card, Form
 from reviewer.cards.diff import MOVED, Change, place_name, text_lines
 from reviewer.cards.draw import draw
 from reviewer.cards.errors import FieldError
+from reviewer.cards.masking import Mask
 from reviewer.cards.paint import Painter
 from reviewer.cards.prose import prose
 from reviewer.cards.rows import Opener, Rows, linked
+from reviewer.cards.secrets import MASK
 from reviewer.cards.values import MISSING, Json, json_text
 from reviewer.cards.visible import visible
 
@@ -52,15 +54,17 @@ def render_arguments(
     expand_url: str = "",
     opener: Opener | None = None,
     landing: str | None = None,
+    reveal: Opener | None = None,
 ) -> SafeString:
     """Return what will happen, as rows.
 
     With ``expand_url`` a folded value is opened by a link ``{expand_url}{pointer}``, so that the server
     knows what was read; ``opener`` draws another control than a link. ``expanded`` holds the pointers opened
     so far, and ``landing`` the one that gets the focus. Without both a folded value opens in place.
+    ``reveal`` draws what shows a masked secret, where that is not the same control.
     """
     opens = opener or (linked(expand_url) if expand_url else None)
-    return Rows(frozenset(expanded), opens, landing=landing).table(card.rows)
+    return Rows(frozenset(expanded), opens, landing=landing, reveal=reveal).table(card.rows)
 
 
 def render_arguments_in_brief(card: Card) -> SafeString:
@@ -98,9 +102,13 @@ def render_agent_text(text: str) -> SafeString:
     return format_html('<span class="said__text">{}</span>', visible(text))
 
 
-def render_diff(changes: Sequence[Change]) -> SafeString:
-    """Return what was changed: the agent's value, yours, and the words that differ."""
-    return draw("diff", changes=[_change(change) for change in changes])
+def render_diff(changes: Sequence[Change], *, mask: Mask | None = None) -> SafeString:
+    """Return what was changed: the agent's value, yours, and the words that differ.
+
+    ``mask`` is the card's own; without one, names alone tell what is secret.
+    """
+    told = (mask or Mask(True, True)).changes(changes)
+    return draw("diff", changes=[_change(change) for change in told])
 
 
 def _change(change: Change) -> dict[str, Any]:
@@ -119,6 +127,8 @@ def _lines(change: Change) -> list[dict[str, Any]]:
         return [_line("ins", visible(_told(change.after, as_json=True)))]
     if change.after is MISSING:
         return [_line("del", visible(_told(change.before, as_json=True)))]
+    if change.before == change.after == MASK:
+        return [_line("del", conditional_escape(MASK)), _line("ins", conditional_escape(MASK))]
     both_text = all(isinstance(value, str) and value for value in (change.before, change.after))
     before, after = (_told(value, as_json=not both_text) for value in (change.before, change.after))
     return [

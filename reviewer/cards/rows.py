@@ -39,11 +39,13 @@ class Rows:
         *,
         landing: str | None = None,
         ends_only: bool = False,
+        reveal: Opener | None = None,
     ) -> None:
         self.expanded = expanded
         self.opener = opener
         self.landing = landing
         self.ends_only = ends_only
+        self.reveal = reveal or opener
 
     def table(self, rows: Sequence[Row], *, tight: bool = False) -> SafeString:
         """Return one line for each row: key, value, type."""
@@ -73,11 +75,10 @@ class Rows:
         if row.pointer in self.expanded:
             text = row.shown if row.shown is not None else json_text(row.value)
             return draw("secret", text=visible(text), lands=row.pointer == self.landing)
+        show = self.reveal(row.pointer, gettext("Show")) if self.reveal else None
         if row.text is not None:
-            return draw(
-                "secret", partly=visible(json_text(_masked(row))), opener=self.open(row, gettext("Show"))
-            )
-        return draw("secret", mask=secrets.MASK, opener=self.open(row, gettext("Show")))
+            return draw("secret", partly=visible(json_text(_masked(row))), opener=show)
+        return draw("secret", mask=secrets.MASK, opener=show)
 
     def parts(self, row: Row) -> SafeString:
         """Return what a row is made of, folded where it is much."""

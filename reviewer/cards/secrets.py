@@ -1,7 +1,8 @@
 """Which values are not for every eye: what the schema or a name says is a password, a token or a key.
 
-Such a value is masked until its reader asks for it. The mask is a matter of display alone: digest, answer and
-what the tool gets are the true value. Does not live here: the mask itself (``render``, ``controls``).
+Such a value is masked until its reader asks for it. The mask is a matter of display alone: digest, answer
+and what the tool gets are the true value.
+Does not live here: the mask itself (``rows``, ``controls``, ``masking``).
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reviewer.cards.names import pointer_step
 from reviewer.cards.values import Json
 
 MASK: Final = "••••••••"
@@ -39,9 +39,14 @@ _PLACES: Final = frozenset({"continuation", "cursor", "next", "page"})
 
 def is_secret(key: Json, schema: Json) -> bool:
     """Say whether the value under this key is to be masked."""
-    if isinstance(schema, dict) and (schema.get("writeOnly") is True or schema.get("format") == "password"):
-        return True
-    return isinstance(key, str) and is_secret_name(key)
+    return is_write_only(schema) or (isinstance(key, str) and is_secret_name(key))
+
+
+def is_write_only(schema: Json) -> bool:
+    """Say whether a schema itself says that its value is not for showing."""
+    return isinstance(schema, dict) and (
+        schema.get("writeOnly") is True or schema.get("format") == "password"
+    )
 
 
 def is_secret_name(name: str) -> bool:
@@ -67,20 +72,6 @@ def masked(value: Json, *, inside: bool = False) -> Json:
     if isinstance(value, list):
         return [masked(item, inside=inside) for item in value]
     return MASK if inside and is_masked(value) else value
-
-
-def masked_at(value: Json, pointers: frozenset[str], *, pointer: str = "") -> Json:
-    """Return a copy with the values at these pointers masked."""
-    if pointer in pointers:
-        return masked(value, inside=True)
-    if isinstance(value, dict):
-        return {
-            key: masked_at(item, pointers, pointer=f"{pointer}/{pointer_step(key)}")
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [masked_at(item, pointers, pointer=f"{pointer}/{at}") for at, item in enumerate(value)]
-    return value
 
 
 def secret_names(value: Json) -> Iterator[str]:

@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from reviewer.cards import unicode
+from reviewer.cards.secrets import MASK, is_masked, is_secret_name
 from reviewer.cards.values import MISSING, Json
 
 LONGEST: Final = 120
@@ -61,10 +62,17 @@ def _word(word: str) -> str:
 
 
 def _fill(template: str, args: Json) -> str | None:
-    values = {match[1]: _scalar(_at(args, match[1])) for match in _FIELD.finditer(template)}
+    values = {match[1]: _scalar(_shown_at(args, match[1])) for match in _FIELD.finditer(template)}
     if None in values.values():
         return None
     return _FIELD.sub(lambda match: values[match[1]] or "", template)
+
+
+def _shown_at(args: Json, dotted: str) -> Json:
+    """Return what a title shows of a field; lists of tasks and the trail hold it, so never a secret."""
+    value = _at(args, dotted)
+    is_covered = is_masked(value) and any(map(is_secret_name, dotted.split(".")))
+    return MASK if is_covered else value
 
 
 def _at(args: Json, dotted: str) -> Json:
@@ -100,7 +108,9 @@ def _from_arguments(tool: str, args: Json) -> str:
     told = (
         []
         if not isinstance(args, dict)
-        else [text for key in _telling_first(args) if (text := _scalar(args[key]))]
+        else [
+            text for key in _telling_first(args) if not is_secret_name(key) and (text := _scalar(args[key]))
+        ]
     )
     return ": ".join([humanise(tool), ", ".join(told[:_MOST_ARGUMENTS])]) if told else humanise(tool)
 
