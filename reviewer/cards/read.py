@@ -35,6 +35,7 @@ from reviewer.cards.values import (
     same,
     text_of,
     typeable,
+    with_line_ends,
 )
 
 
@@ -149,7 +150,9 @@ def _entry(node: Entry) -> Json:
     if node.kind == "string":
         if not typeable(node.text):
             raise Unreadable("text")
-        return MISSING if node.blank_is_absent and not node.text.strip() else node.text
+        if node.blank_is_absent and not node.text.strip():
+            return MISSING
+        return with_line_ends(node.text, node.original) if isinstance(node.original, str) else node.text
     text = node.text.strip()
     return parse_integer(text) if node.kind == "integer" else parse_number(text)
 

@@ -30,6 +30,7 @@ MISSING: Final = Missing.MISSING
 DEEPEST = 100
 """Containers nested further than this are never taken apart."""
 
+_LINE_END = re.compile("\r\n|\r|\n")
 # Text fields lose these: NUL and lone surrogates cannot be sent, other controls cannot be typed.
 _UNTYPEABLE = re.compile("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -93,6 +94,24 @@ def _children(value: Json) -> list[Json]:
 def lines(text: str) -> str:
     """Return text with the one line ending that survives a browser."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def with_line_ends(typed: str, original: str) -> str:
+    """Return typed text with the line ends that its lines had before: a text field only knows ``\\n``.
+
+    Lines at the beginning and the end that are as they were keep their own ends; the ones between get the
+    kind that the original begins with.
+    """
+    if "\r" not in original:
+        return typed
+    old, ends = _LINE_END.split(original), _LINE_END.findall(original)
+    new = typed.split("\n")
+    most = min(len(old), len(new)) - 1
+    head = next((at for at in range(most) if old[at] != new[at]), most)
+    tail = next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
+    kept = [*ends[:head], *[ends[0]] * (len(new) - 1 - head - tail), *ends[len(ends) - tail :]]
+    text = "".join(part for pair in zip(new, [*kept, ""], strict=True) for part in pair)
+    return text if lines(text) == typed else typed  # an end and the next one may read as one
 
 
 def typeable(text: str) -> bool:
