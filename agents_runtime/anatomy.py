@@ -47,14 +47,29 @@ class ToolFace:
     title: str
 
 
-@dataclass(frozen=True)
-class Anatomy:
-    """The findings; ``mode`` is a value of ``AgentSpec.Mode``."""
+@dataclass(frozen=True, order=True)
+class Shape:
+    """What a thread of a graph can wait at, and what it remembers; names in order."""
 
     nodes: tuple[str, ...]
     channels: tuple[str, ...]
+    stops_before: tuple[str, ...]
+    stops_after: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """The findings; ``mode`` is a value of ``AgentSpec.Mode``.
+
+    ``gates`` has one gate for each tool; ``gatekeepers`` has them apart, as (mode, gates) of each middleware
+    that asks. ``inner`` are the shapes of subgraphs, and of the graphs that tools call.
+    """
+
+    shape: Shape
+    inner: tuple[Shape, ...]
     tools: Mapping[str, ToolFace]
     gates: Mapping[str, Gate]
+    gatekeepers: tuple[tuple[str, Mapping[str, Gate]], ...]
     mode: str
     is_async: bool
 
@@ -64,17 +79,25 @@ def examine(graph: Graph) -> Anatomy:
     parts = list(_reachable(graph))
     gatekeepers = [part for part in parts if isinstance(part, HumanInTheLoopMiddleware) and part.interrupt_on]
     return Anatomy(
-        nodes=tuple(sorted(graph.nodes)),
-        channels=_channels(graph),
+        shape=_shape(graph),
+        inner=tuple(sorted(_shape(part) for part in parts if isinstance(part, Pregel) and part is not graph)),
         tools=_tools(part for part in parts if isinstance(part, ToolNode)),
         gates=_gates(gatekeepers),
+        gatekeepers=tuple((str(keeper.interrupt_mode), _gates([keeper])) for keeper in gatekeepers),
         mode=_mode(gatekeepers),
         is_async=any(_is_async_only(part) for part in parts),
     )
 
 
-def _channels(graph: Graph) -> tuple[str, ...]:
-    return tuple(sorted(f"{name}:{type(channel).__name__}" for name, channel in graph.channels.items()))
+def _shape(graph: Graph) -> Shape:
+    return Shape(
+        nodes=tuple(sorted(graph.nodes)),
+        channels=tuple(
+            sorted(f"{name}:{type(channel).__name__}" for name, channel in graph.channels.items())
+        ),
+        stops_before=tuple(sorted(graph.interrupt_before_nodes)),
+        stops_after=tuple(sorted(graph.interrupt_after_nodes)),
+    )
 
 
 def _mode(gatekeepers: Iterable[HumanInTheLoopMiddleware[Any, Any, Any]]) -> str:

@@ -76,3 +76,66 @@ graph = create_agent(
 def gated(gates: str = '{"wipe": True}', *, mode: str = "per_call") -> str:
     """Return an agent with a gated and an ungated tool."""
     return GATED.format(gates=gates, mode=mode)
+
+
+ROOMS = """
+import operator
+from typing import Annotated, TypedDict
+
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
+
+
+class State(TypedDict):
+    answers: Annotated[list, operator.add]
+
+
+def ask(state: State) -> State:
+    return {"answers": [interrupt("one?")]}
+
+
+inner = StateGraph(State)
+inner.add_node("inner_ask", ask)
+inner.add_edge(START, "inner_ask")
+
+outer = StateGraph(State)
+outer.add_node("rooms", inner.compile())
+outer.add_node("outer_ask", ask)
+outer.add_edge(START, "rooms")
+outer.add_edge("rooms", "outer_ask")
+graph = outer.compile(interrupt_before=["outer_ask"], interrupt_after=["rooms"])
+"""
+"""A graph with a subgraph and breakpoints: a thread of it can wait in four ways."""
+
+TEAM = '''
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.tools import tool
+
+
+class Model(GenericFakeChatModel):
+    def bind_tools(self, tools, **kwargs):
+        return self
+
+
+@tool
+def wipe(path: str) -> str:
+    """Wipe a disk."""
+    return "wiped"
+
+
+inner_gate = HumanInTheLoopMiddleware({"wipe": True}, interrupt_mode="per_call")
+outer_gate = HumanInTheLoopMiddleware({"wipe": True}, interrupt_mode="per_call")
+worker = create_agent(Model(messages=iter([])), tools=[wipe], middleware=[inner_gate])
+
+
+@tool
+def delegate(task: str) -> str:
+    """Let the worker do it."""
+    return str(worker.invoke({"messages": [("user", task)]}))
+
+
+graph = create_agent(Model(messages=iter([])), tools=[wipe, delegate], middleware=[outer_gate])
+'''
+"""An agent and its subagent that gate the same tool."""

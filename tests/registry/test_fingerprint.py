@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -13,13 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents_runtime import fingerprint as fingerprints
 from agents_runtime.anatomy import examine
-from agents_runtime.fingerprint import fingerprint, without_wording
+from agents_runtime.fingerprint import LIBRARIES, fingerprint, without_wording
 from agents_runtime.listings import SHIPPED, read
 from agents_runtime.loading import load
 from agents_runtime.registry import graph_fingerprint
 from tests.registry.conftest import entry
-from tests.registry.sources import gated
+from tests.registry.sources import ROOMS, TEAM, gated
 from tests.servers import PROJECT, servers
 
 Project = Callable[..., Path]
@@ -65,6 +67,61 @@ def test_a_change_that_could_break_a_waiting_run_changes_it(project: Project, ol
     source = gated()
     assert old in source
     assert _of(project, source, "before") != _of(project, source.replace(old, new), "after")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"outer_ask"', '"renamed_ask"'),
+        ('"inner_ask"', '"renamed_ask"'),
+        ("Annotated[list, operator.add]", "list"),
+        ("answers", "replies"),
+        ('interrupt_before=["outer_ask"], ', ""),
+        (', interrupt_after=["rooms"]', ""),
+    ],
+    ids=["node", "node of a subgraph", "kind of channel", "channel", "breakpoint before", "breakpoint after"],
+)
+def test_whatever_a_thread_could_wait_at_or_lose_changes_it(project: Project, old: str, new: str) -> None:
+    assert old in ROOMS
+    assert _of(project, ROOMS, "before") != _of(project, ROOMS.replace(old, new), "after")
+
+
+@pytest.mark.parametrize("mode", ["per_call", "batched"])
+def test_a_gate_that_only_a_subagent_loses_changes_it(project: Project, mode: str) -> None:
+    source = TEAM.replace("per_call", mode)
+    for lost in ("middleware=[inner_gate]", "middleware=[outer_gate]"):
+        assert lost in source
+        other = source.replace(lost, "middleware=[]")
+        assert _of(project, source, f"before {lost}") != _of(project, other, f"after {lost}")
+
+
+def test_a_decision_that_only_a_subagent_stops_allowing_changes_it(project: Project) -> None:
+    old = 'inner_gate = HumanInTheLoopMiddleware({"wipe": True}'
+    new = 'inner_gate = HumanInTheLoopMiddleware({"wipe": {"allowed_decisions": ["approve"]}}'
+    assert old in TEAM
+    assert _of(project, TEAM, "before") != _of(project, TEAM.replace(old, new), "after")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_another_version_of_a_library_that_holds_pauses_changes_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    before = _of(project, ROOMS, "before")
+    monkeypatch.setattr(
+        fingerprints, "version", lambda name: "999" if name == library else importlib.metadata.version(name)
+    )
+    assert _of(project, ROOMS, "after") != before
+
+
+def test_the_drawn_graph_alone_is_blind_to_gates(project: Project) -> None:
+    """The reason why gates are looked for in the graph's own parts; a contract with the library."""
+    drawn = [
+        load(entry(project({"a": "./agent.py:graph"}, {"agent.py": source}, folder=folder), "a"))
+        .get_graph()
+        .to_json()
+        for folder, source in (("one", gated()), ("two", gated(mode="batched")), ("three", gated("{}")))
+    ]
+    assert drawn[0] == drawn[1] == drawn[2]
 
 
 @pytest.mark.parametrize(
