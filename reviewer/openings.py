@@ -85,7 +85,7 @@ def facts_of(showing: Showing | None) -> ShownFacts:
 
 def showing_of(task: ReviewTask) -> Showing | None:
     """Return the card as it was shown to anybody last."""
-    return task.showings.select_related("snapshot").order_by("-pk").first()
+    return task.showings.order_by("-pk").first()
 
 
 def _showing(task: ReviewTask) -> Showing:
@@ -133,13 +133,13 @@ def place_of(card: cards.Card, pointer: str) -> str:
 
 
 def opened_parts(task: ReviewTask, card: cards.Card, *, by: User) -> frozenset[str]:
-    """Return the pointers of the hidden parts that this person has opened on this digest."""
-    if not card.folded:
+    """Return the pointers of the hidden parts that this person has opened on this digest, secrets included."""
+    if not card.closed:
         return frozenset()
     parts = set(
         Expansion.objects.filter(task=task, person=by, digest=task.digest).values_list("part", flat=True)
     )
-    return frozenset(pointer for pointer in card.folded if part_of(pointer) in parts)
+    return frozenset(pointer for pointer in card.closed if part_of(pointer) in parts)
 
 
 def unread_parts(task: ReviewTask, card: cards.Card, *, by: User) -> Sequence[str]:
@@ -163,7 +163,7 @@ def open_parts(task: ReviewTask, parts: Collection[str], *, by: User, via: str) 
         return ()
     card = card_of(task)
     known = opened_parts(task, card, by=by)
-    fresh = [pointer for pointer in card.folded if pointer not in known and part_of(pointer) in parts]
+    fresh = [pointer for pointer in card.closed if pointer not in known and part_of(pointer) in parts]
     if not fresh:
         return ()
     places = {pointer: storable(place_of(card, pointer)) for pointer in fresh}

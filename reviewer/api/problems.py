@@ -97,7 +97,8 @@ def _wrong_state(problem: runtime.WrongState) -> tuple[int, Problem]:
 
 
 def _invalid(problem: Invalid | runtime.InvalidInput) -> tuple[int, Problem]:
-    code = {KeyReused: "idempotency_key_reused", Unread: "unread"}.get(type(problem), "invalid")
+    codes: dict[type[Exception], str] = {KeyReused: "idempotency_key_reused", Unread: "unread"}
+    code = codes.get(type(problem), "invalid")
     return HTTPStatus.UNPROCESSABLE_ENTITY, Problem(
         error=code, message=str(problem), problems=[_pointed(detail) for detail in problem.problems]
     )

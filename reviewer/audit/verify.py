@@ -1,9 +1,10 @@
 """Does the trail agree with itself and with the decisions it tells of?
 
 What it finds: events whose payload and columns differ, or whose payload is not in its canonical form;
-decisions without their event, or whose event says something else; append-only triggers that are missing or
-switched off. What it cannot find: events that somebody with the database owner's rights removed or rewrote
-as a whole. That takes a seal outside the database, which does not exist yet.
+decisions without their event, or whose event says something else; kept cards whose HTML changed;
+append-only triggers that are missing or switched off. What it cannot find: events that somebody with the
+database owner's rights removed or rewrote as a whole. That takes a seal outside the database, which does not
+exist yet.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ import rfc8785
 from django.db import connection
 
 from reviewer.audit.export import events
-from reviewer.models import AuditEvent, Decision
+from reviewer.models import AuditEvent, Decision, Snapshot
+from reviewer.models.showings import Sha256
 
 GUARDS = {
     "reviewer_auditevent": ("audit_is_append_only", "audit_is_never_emptied"),
     "reviewer_decision": ("decision_is_final",),
     "reviewer_outcome": ("outcome_is_final",),
+    "reviewer_snapshot": ("snapshot_is_final", "snapshots_are_never_emptied"),
+    "reviewer_showing": ("showing_is_final", "showings_are_never_emptied"),
+    "reviewer_expansion": ("expansion_is_final", "expansions_are_never_emptied"),
 }
 
 
@@ -52,8 +57,9 @@ def verify() -> Report:
         faults += [f"event {event.pk}: {fault}" for fault in found]
         if payload is not None and event.type == "decision.made" and event.actor_id is not None:
             told[str(event.task_id), event.actor_id] = payload
-    decisions = list(Decision.objects.order_by("pk"))
+    decisions = list(Decision.objects.select_related("showing").order_by("pk"))
     faults += [fault for decision in decisions for fault in _untold(decision, told)]
+    faults += _damaged()
     faults += _unguarded()
     missing = last - first + 1 - count if count else 0
     return Report(events=count, decisions=len(decisions), missing_ids=missing, faults=tuple(faults))
@@ -102,10 +108,19 @@ def _untold(decision: Decision, told: dict[tuple[str, int], dict[str, Any]]) -> 
         "digest": (decision.digest, facts.get("digest")),
         "comment": (decision.comment, facts.get("comment")),
         "reason": (decision.reason_code, facts.get("reason_code")),
+        "difference": (decision.changes, facts.get("changes", "")),
+        "card as shown": (decision.showing.snapshot_id if decision.showing else None, facts.get("shown")),
     }
     for name, (stored, recorded) in pairs.items():
         if stored != recorded:
             yield f"decision {decision.pk}: its {name} differs from what its event says"
+
+
+def _damaged() -> Iterator[str]:
+    """Yield the kept cards that are no longer what was kept: their SHA-256 is their name."""
+    changed = Snapshot.objects.exclude(sha256=Sha256("html")).order_by("pk")
+    for name in changed.values_list("pk", flat=True):
+        yield f"card as shown {name}: its HTML is not the one that was kept"
 
 
 def _unguarded() -> Iterator[str]:

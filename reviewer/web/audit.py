@@ -23,8 +23,8 @@ from reviewer.audit.words import DECISIONS, VERDICT_WORDS, fact_words, outcome_c
 from reviewer.cards import render as draw
 from reviewer.models import AuditEvent, Decision, Queue, ReviewTask
 from reviewer.queries import AuditFilter
-from reviewer.shown import card_of
-from reviewer.timeline import changes_of
+from reviewer.shown import card_of, changes_of
+from reviewer.web.decided import as_shown
 from reviewer.web.keyset import keyset_page
 from reviewer.web.reasons import reason_words
 from reviewer.web.requests import person
@@ -78,7 +78,7 @@ def event(request: HttpRequest, event_id: int) -> HttpResponse:
         "facts": list(fact_words(decode(found.payload).get("facts") or {})),
         "related": related,
         "previous": related[related.index(found) - 1] if found in related[1:] else None,
-        **_card_context(task),
+        **_card_context(task, reader),
     }
     return render(request, "audit/event.html", context)
 
@@ -109,16 +109,18 @@ def title_of(event: AuditEvent) -> str:
     return next((str(value) for value in named if value), event.agent)
 
 
-def _card_context(task: ReviewTask | None) -> dict[str, Any]:
+def _card_context(task: ReviewTask | None, reader: User) -> dict[str, Any]:
     """Return the card as it was shown and what was decided on it."""
     if task is None:
         return {}
     card = card_of(task)
+    decisions = list(task.decisions.select_related("person", "showing"))
     return {
         "task": task,
+        "shown": as_shown(task, decisions[-1] if decisions else None, reader),
         "arguments": draw.render_arguments(card),
         "description": draw.render_agent_text(task.description) if task.description else "",
-        "decisions": [_decided(task, decision) for decision in task.decisions.select_related("person")],
+        "decisions": [_decided(task, decision) for decision in decisions],
     }
 
 
