@@ -90,13 +90,14 @@ def _decide(
 
     claims.hold(task, by=by)
     showing = openings.shown_to(task, by) if via == "web" else None
+    card = card_of(task)
     decision = Decision.objects.create(
         task=task,
         person=by,
         person_name=by.display_name,
         verdict=verdict_of(answer),
         answer=encode(answer),
-        changes=kept_changes(card_of(task).changes(answer)),
+        changes=kept_changes(card.changes_for_the_record(answer)),
         digest=task.digest,
         showing=showing,
         reason_code=storable(reason_code),
@@ -112,7 +113,7 @@ def _decide(
             outcome=decision.verdict,
             digest=task.digest,
             answer_digest=digest_of(answer),
-            answer=decision.answer,
+            answer=encode(card.for_the_record(answer)),
             changes=decision.changes,
             **openings.facts_of(showing),
             reason_code=decision.reason_code,

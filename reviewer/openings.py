@@ -133,7 +133,7 @@ def place_of(card: cards.Card, pointer: str) -> str:
 
 
 def opened_parts(task: ReviewTask, card: cards.Card, *, by: User) -> frozenset[str]:
-    """Return the pointers of the hidden parts that this person has opened on this digest, secrets included."""
+    """Return the pointers of what this person has opened on this digest, masked secrets included."""
     if not card.closed:
         return frozenset()
     parts = set(

@@ -17,6 +17,7 @@ from typing import Any
 import rfc8785
 from django.db import connection
 
+from agents_runtime.canonical import decode, digest
 from reviewer.audit.export import events
 from reviewer.models import AuditEvent, Decision, Snapshot
 from reviewer.models.showings import Sha256
@@ -104,7 +105,7 @@ def _untold(decision: Decision, told: dict[tuple[str, int], dict[str, Any]]) -> 
     facts = payload.get("facts") or {}
     pairs = {
         "verdict": (decision.verdict, payload.get("outcome")),
-        "answer": (decision.answer, facts.get("answer")),
+        "answer": (digest(decode(decision.answer)), facts.get("answer_digest")),
         "digest": (decision.digest, facts.get("digest")),
         "comment": (decision.comment, facts.get("comment")),
         "reason": (decision.reason_code, facts.get("reason_code")),

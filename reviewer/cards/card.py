@@ -16,7 +16,7 @@ from reviewer.cards.decisions import ANSWER, APPROVE, EDIT, RESPOND, Choice, cho
 from reviewer.cards.diff import Change, diff
 from reviewer.cards.errors import FieldError
 from reviewer.cards.masking import Mask
-from reviewer.cards.names import BASE, OPERATION, VERDICT, Posted, PostedData
+from reviewer.cards.names import BASE, OPERATION, VERDICT, Posted, PostedData, field_of
 from reviewer.cards.read import read
 from reviewer.cards.tree import Tree, walk
 from reviewer.cards.validate import validate_tree
@@ -94,6 +94,11 @@ class Card:
     def folded(self) -> tuple[str, ...]:
         """Pointers of the arguments that show less than the whole at first sight."""
         return view.folded(self.rows)
+
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """Pointers of everything that its reader has to open: what is folded, then what is masked."""
+        return (*self.folded, *self.concealed)
 
     @cached_property
     def concealed(self) -> tuple[str, ...]:
@@ -226,7 +231,7 @@ def _read(form: Form, operation: str | None, remake: Callable[[Posted, str | Non
     if unreadable:  # a place that cannot be read yet says more than that the whole does not fit
         invalid = [error for error in invalid if error.code != "schema"]
     order = {node.path: at for at, node in enumerate(walk(form.tree.root))}
-    errors = sorted([*unreadable, *invalid], key=lambda error: order.get(error.path or "", -1))
+    errors = sorted([*unreadable, *invalid], key=lambda error: order.get(field_of(error.path or ""), -1))
     return Reading(form.verdict, form, answer, errors=tuple(errors))
 
 

@@ -28,8 +28,22 @@ from reviewer.cards.visible import visible
 LONGEST: Final = 20_000
 """A longer text is shown as it was written: nobody formats a book for a reviewer."""
 
+
+class _Parser(MarkdownIt):
+    """Keeps every destination as it was written: links are only read here, never followed."""
+
+    def normalizeLink(self, url: str) -> str:  # noqa: N802  the library's name
+        return url
+
+    def normalizeLinkText(self, link: str) -> str:  # noqa: N802
+        return link
+
+    def validateLink(self, url: str) -> bool:  # noqa: N802, ARG002
+        return True
+
+
 _PARSER: Final = (
-    MarkdownIt("commonmark", {"html": False, "breaks": True})
+    _Parser("commonmark", {"html": False, "breaks": True})
     .enable(["table", "strikethrough"])
     # What these rules take is not seen any more: definitions of links, and characters spelled as entities.
     .disable(["reference", "entity", "html_block", "html_inline"])
@@ -230,13 +244,3 @@ class _Writer:
         if real:
             told = gettext("really %(host)s") % {"host": real}
             self.parts.append(f" [{conditional_escape(told)}]")
-
-
-def _as_written(url: str) -> str:
-    return url
-
-
-_PARSER.normalizeLink = _as_written  # type: ignore[method-assign]
-_PARSER.normalizeLinkText = _as_written  # type: ignore[method-assign]
-_PARSER.validateLink = lambda _: True  # type: ignore[method-assign]
-"""Links are never followed from here, so every destination is shown, as it was written."""

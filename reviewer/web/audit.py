@@ -119,7 +119,7 @@ def _card_context(task: ReviewTask | None, reader: User) -> dict[str, Any]:
         "task": task,
         "shown": as_shown(task, decisions[-1] if decisions else None, reader),
         "arguments": draw.render_arguments(card),
-        "description": draw.render_agent_text(task.description) if task.description else "",
+        "description": draw.render_prose(task.description) if task.description else "",
         "decisions": [_decided(task, decision) for decision in decisions],
     }
 
@@ -131,7 +131,7 @@ def _decided(task: ReviewTask, decision: Decision) -> dict[str, Any]:
         "decision": decision,
         "reason": reason_words(decision.reason_code),
         "answer": "" if changes else draw.render_value(True, answer),
-        "diff": draw.render_diff(changes) if changes else "",
+        "diff": draw.render_diff(changes, mask=card_of(task).mask) if changes else "",
         "took": decision.decided_at - task.created_at,
     }
 

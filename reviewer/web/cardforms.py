@@ -30,7 +30,7 @@ class OpenForm:
 def open_form(card: cards.Card, task: ReviewTask, *, wanted: str, reading: cards.Reading | None) -> OpenForm:
     """Return the form to show; a card with a single way to answer has it open at once."""
     if reading is not None:
-        return _as_sent(reading)
+        return _as_sent(card, reading)
     if wanted == Verdict.APPROVE and task.risk == Risk.CRITICAL and card.choice(Verdict.APPROVE):
         return OpenForm(Verdict.APPROVE, SECOND_STEP)
     if not wanted and len(card.choices) == 1:
@@ -48,11 +48,11 @@ def open_form(card: cards.Card, task: ReviewTask, *, wanted: str, reading: cards
     )
 
 
-def _as_sent(reading: cards.Reading) -> OpenForm:
+def _as_sent(card: cards.Card, reading: cards.Reading) -> OpenForm:
     fields = draw.render_form(reading.form, reading.errors)
     if reading.verdict != Verdict.EDIT:
         return OpenForm(reading.verdict, fields)
-    diff = draw.render_diff(reading.changes)
+    diff = draw.render_diff(reading.changes, mask=card.mask)
     return OpenForm(reading.verdict, fields, diff, _version(reading), len(reading.changes))
 
 
@@ -66,7 +66,7 @@ def _as_refused(card: cards.Card, task: ReviewTask, refused: Json) -> OpenForm:
     form = card.open(verdict, draft=refused)
     errors = cards.place_errors(form, [_problem(item) for item in decode(task.refusal)])
     changes = card.changes(refused) if verdict == Verdict.EDIT else ()
-    diff = draw.render_diff(changes) if verdict == Verdict.EDIT else None
+    diff = draw.render_diff(changes, mask=card.mask) if verdict == Verdict.EDIT else None
     return OpenForm(verdict, draw.render_form(form, errors), diff, changes=len(changes))
 
 

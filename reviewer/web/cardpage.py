@@ -18,6 +18,7 @@ from reviewer import cards, queries
 from reviewer.accounts import permissions
 from reviewer.accounts.models import User
 from reviewer.cards import render as draw
+from reviewer.cards import unicode
 from reviewer.models import Decision, ReviewTask
 from reviewer.shown import card_of
 from reviewer.web.actions import Action, actions_of, bar_note, send_action
@@ -36,8 +37,6 @@ from reviewer.web.reasons import REASONS, Reason, reason_words
 from reviewer.web.rows import holder_of, last_decision
 from reviewer.web.stages import Stage, executions_of, stage_of
 
-LONG_SAID = 420
-LONG_SAID_LINES = 5
 EARLIER_SHOWN = 10
 
 
@@ -90,8 +89,7 @@ class CardPage:
     what_title: str = ""
     what_note: str = ""
     said: SafeString | None = None
-    said_is_long: bool = False
-    said_length: int = 0
+    hidden: int = 0
     description: SafeString | None = None
     decision: Decision | None = None
     reason: str = ""
@@ -160,10 +158,9 @@ def build_page(
         shown=None if task.is_open else as_shown(task, decision, reader),
         what_title=_what_title(task, actions),
         what_note=_what_note(task, actions),
-        said=draw.render_agent_text(task.said) if task.said else None,
-        said_is_long=len(task.said) > LONG_SAID or task.said.count("\n") > LONG_SAID_LINES,
-        said_length=len(task.said),
-        description=draw.render_agent_text(task.description) if task.description else None,
+        hidden=card.hidden + unicode.count(task.said),
+        said=draw.render_prose(task.said) if task.said else None,
+        description=draw.render_prose(task.description) if task.description else None,
         decision=decision,
         reason=reason_words(decision.reason_code) if decision and decision.reason_code else "",
         changes=drawn_changes(task, decision),

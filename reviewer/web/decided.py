@@ -19,7 +19,7 @@ from reviewer import cards, openings
 from reviewer.accounts.models import User
 from reviewer.cards import render as draw
 from reviewer.models import Decision, ReviewTask, Showing, Verdict
-from reviewer.shown import changes_of, kept_html, language_name
+from reviewer.shown import card_of, changes_of, kept_html, language_name
 from reviewer.web.stages import duration_words
 
 
@@ -76,7 +76,7 @@ def drawn_changes(task: ReviewTask, decision: Decision | None) -> SafeString | N
     """Return what an edit changed, drawn."""
     if decision is None or decision.verdict != Verdict.EDIT:
         return None
-    return draw.render_diff(changes_of(task, decision))
+    return draw.render_diff(changes_of(task, decision), mask=card_of(task).mask)
 
 
 def final_arguments(card: cards.Card, decision: Decision | None) -> SafeString | None:

@@ -64,14 +64,15 @@ class HiddenParts:
 
     def arguments(self, landing: Sequence[str]) -> SafeString:
         """Return the arguments: what must be seen opens through the server, anything else in place."""
-        if not is_read_in_full(self.task):
-            return draw.render_arguments(self.card)
         hidden = set(self.unread_pointers)
+        opened = openings.opened_parts(self.task, self.card, by=self.reader)
+        shown = opened.union(pointer for pointer in self.card.folded if pointer not in hidden)
         return draw.render_arguments(
             self.card,
-            expanded=[pointer for pointer in self.card.folded if pointer not in hidden],
-            opener=self._opener,
+            expanded=shown if is_read_in_full(self.task) else opened,
+            opener=self._opener if is_read_in_full(self.task) else None,
             landing=landing[0] if landing else None,
+            reveal=self._opener,
         )
 
     def unread(self) -> Unread | None:
