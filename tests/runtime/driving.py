@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from celery import current_app
-from django.db import transaction
+from django.db import connection, transaction
 
 from agents_runtime import checkpointer, enqueue, runs, steps, thread_lock
 from agents_runtime.canonical import Json, decode
@@ -73,6 +74,27 @@ def answer(pause: Pause, *answers: Json) -> Run:
     """Answer a pause and bring its run to its next rest."""
     give(pause, *answers)
     return advance(pause.run)
+
+
+def at_once(*jobs: Callable[[], object]) -> None:
+    """Do things in threads of their own, each with its own connections, and wait for all of them."""
+    raised: list[BaseException] = []
+
+    def run(job: Callable[[], object]) -> None:
+        try:
+            job()
+        except BaseException as error:  # noqa: BLE001  told to the test's own thread
+            raised.append(error)
+        finally:
+            connection.close()
+            thread_lock.close()
+
+    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert not raised, raised
 
 
 def attempts(run: Run) -> list[ToolExecution]:

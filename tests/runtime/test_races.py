@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-
 import pytest
 from django.db import connection
 
-from agents_runtime import runs, steps, thread_lock
+from agents_runtime import runs, steps
 from agents_runtime.models import Run
 from tests.agents import effects
 from tests.runtime.crashing import KILLED, advance_in_child, wait_for
@@ -16,6 +13,7 @@ from tests.runtime.driving import (
     APPROVE,
     REJECT,
     advance,
+    at_once,
     attempts,
     call,
     fresh,
@@ -28,27 +26,6 @@ from tests.runtime.driving import (
 
 pytestmark = pytest.mark.usefixtures("runtime", "workers_that_die")
 PAY = call("pay", to="a", amount=1)
-
-
-def at_once(*jobs: Callable[[], object]) -> None:
-    """Do things in threads of their own, each with its own connections, and wait for all."""
-    raised: list[BaseException] = []
-
-    def run(job: Callable[[], object]) -> None:
-        try:
-            job()
-        except BaseException as error:  # noqa: BLE001  told to the test's own thread
-            raised.append(error)
-        finally:
-            connection.close()
-            thread_lock.close()
-
-    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=60)
-    assert not raised, raised
 
 
 @pytest.mark.parametrize("agent", ["t-per-call", "t-batched"])
