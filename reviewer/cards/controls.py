@@ -15,6 +15,7 @@ from django.utils.translation import gettext
 
 from reviewer.cards import words
 from reviewer.cards.draw import draw
+from reviewer.cards.errors import FieldError
 from reviewer.cards.looks import (
     branch_labels,
     fits_segments,
@@ -27,7 +28,7 @@ from reviewer.cards.looks import (
     option_labels,
     option_text,
 )
-from reviewer.cards.names import BRANCH, ITEMS, KEY, VALUE
+from reviewer.cards.names import BRANCH, ITEMS, KEY, VALUE, html_id, part_of
 from reviewer.cards.tree import (
     Choice,
     Entry,
@@ -54,6 +55,8 @@ class Fields(Protocol):
     """What a control needs from the form it stands in."""
 
     focus: str | None
+    form_id: str
+    errors: dict[str, list[FieldError]]
 
     def field(self, node: Node) -> SafeString: ...
     def control(self, node: Node, *, name: str = "") -> SafeString: ...
@@ -208,10 +211,18 @@ class Controls:
             number=at + 1,
             first=at == 0,
             last=at == count - 1,
+            focus=self.moved(node.path, first=at == 0, last=at == count - 1),
             fixed=parent.fixed,
             added=item.id.startswith("n"),
             errors=self.inline_errors(node) if inline else [],
         )
+
+    def moved(self, path: str, *, first: bool, last: bool) -> str:
+        """Return which button of an item keeps the focus: the one that moved it, while it can be pressed."""
+        pressed = next((way for way in ("up", "down") if self.page.focus == part_of(path, way)), "")
+        if pressed == "up" and first:
+            return "down"
+        return "up" if pressed == "down" and last else pressed
 
     def inline(self, node: Node, name: str) -> list[SafeString]:
         """Return one or two controls that fit on one line, or nothing where an item needs more room."""
@@ -271,7 +282,7 @@ class Controls:
 
     def entry_of(self, parent: Mapping, item: Item) -> SafeString:
         node = item.node
-        name = name_of(node)
+        name, place = name_of(node), part_of(node.path, "key")
         inline = (
             self.page.control(node, name=gettext("%(name)s, value") % {"name": name})
             if is_one_line(node)
@@ -283,7 +294,9 @@ class Controls:
             list_name=ITEMS + parent.path,
             key_name=KEY + node.path,
             key=item.key,
+            key_id=html_id(self.page.form_id, place),
             key_label=gettext("%(name)s, key") % {"name": name},
+            key_errors=[words.error_text(error) for error in self.page.errors.get(place, ())],
             inline=inline,
             block=None if inline else self.block(node),
             name=name,
@@ -291,7 +304,7 @@ class Controls:
             anchor=self.anchor(node),
             added=item.id.startswith("n"),
             errors=self.inline_errors(node) if inline else [],
-            focus=self.page.focus == f"{node.path}#key",
+            focus=self.page.focus == place,
         )
 
     def union(self, node: Union) -> SafeString:

@@ -34,6 +34,7 @@ MESSAGES: Final = {
     "json-deep": gettext_noop("This JSON is nested too deeply"),
     "json-object": gettext_noop("Enter a JSON object: { … }"),
     "key-taken": gettext_noop("The key “%(key)s” stands here twice; use another"),
+    "key-missing": gettext_noop("Enter a key"),
     "overflow": gettext_noop("This form has grown too large. Use “Edit as JSON” instead"),
     "unchanged": gettext_noop("Nothing is changed. Approve instead, or change something"),
     "verdict": gettext_noop("Choose one of the decisions that are allowed here"),

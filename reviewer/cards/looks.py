@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import date
 from typing import Any, Final
 
 from django.utils.html import format_html_join
@@ -15,7 +16,7 @@ from django.utils.translation import gettext, ngettext
 
 from reviewer.cards import unicode, words
 from reviewer.cards.card import Form
-from reviewer.cards.names import EXTRA_STEP
+from reviewer.cards.names import EXTRA_STEP, field_of, part_of
 from reviewer.cards.secrets import is_secret, secret_names
 from reviewer.cards.titles import humanise
 from reviewer.cards.tree import Branch, Choice, Entry, Fixed, Group, Mapping, Node, Raw, State, Union, walk
@@ -48,7 +49,7 @@ _PROSE: Final = frozenset(
     }
 )
 _LONG_LINE: Final = 70
-_DATE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})?")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NAME_LIKE: Final = re.compile(r"[a-z]{2,}[a-z0-9]*([_-][a-z0-9]+)*")
 _MOST_SEGMENTS: Final = 4
 _LONGEST_SEGMENTS: Final = 48
@@ -66,11 +67,11 @@ def name_of(node: Node) -> str:
 
 def focus_of(form: Form) -> str | None:
     """Return the path of the control that gets the focus after an operation."""
-    if form.focus is None:
-        return None
+    if form.focus is None or form.focus != field_of(form.focus):
+        return form.focus
     node = next((node for node in walk(form.tree.root) if node.path == form.focus), None)
     if node is not None and form.focus.rpartition("/")[2].startswith("n") and is_map_item(form, node):
-        return f"{node.path}#key"
+        return part_of(node.path, "key")
     while (
         node is not None and node.state is State.VALUE and isinstance(node, Group | Union) and node.children
     ):
@@ -110,12 +111,22 @@ def input_kind(node: Entry, text: str) -> str:
     """Return "block" for a text area, "date" for a date picker, else "text"."""
     if node.kind != "string":
         return "text"
-    if node.schema.get("format") == "date" and _DATE.fullmatch(text):
+    if node.schema.get("format") == "date" and _is_pickable(text):
         return "date"
     longest = node.schema.get("maxLength")
     roomy = isinstance(longest, int) and longest > 200
     prose = isinstance(node.key, str) and node.key.lower() in _PROSE and "format" not in node.schema
     return "block" if "\n" in text or len(text) > _LONG_LINE or roomy or prose else "text"
+
+
+def _is_pickable(text: str) -> bool:
+    """Say whether a date picker can hold a text: browsers drop what is no date, such as 30 February."""
+    if text and not _DATE.fullmatch(text):
+        return False
+    try:
+        return not text or bool(date.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 def fits_segments(labels: Sequence[str]) -> bool:
@@ -170,6 +181,14 @@ def was(node: Node) -> SafeString:
     if isinstance(value, dict) and value:
         return visible(ngettext("%(count)s key", "%(count)s keys", len(value)) % {"count": len(value)})
     text = value if isinstance(value, str) and value else json_text(value, indent=None)
+    return visible(text if len(text) <= LONGEST_WAS else text[:LONGEST_WAS] + "…")
+
+
+def default_of(node: Node) -> SafeString | str:
+    """Return the default of a field as JSON, cut with a mark where it is long, or nothing."""
+    if node.default is MISSING:
+        return ""
+    text = json_text(node.default, indent=None)
     return visible(text if len(text) <= LONGEST_WAS else text[:LONGEST_WAS] + "…")
 
 

@@ -20,6 +20,7 @@ PREFIXES: Final = (VALUE, STATE, BRANCH, ITEMS, KEY, RAW, BASE, SEEN)
 OPERATION: Final = "_op"
 VERDICT: Final = "verdict"
 EXTRA_STEP: Final = "~+"
+_OF_FIELD: Final = re.compile("#(key|up|down)$")
 
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _MOST_STEPS: Final = 64
@@ -40,6 +41,16 @@ def pointer_step(key: str | int) -> str:
 def html_id(form_id: str, path: str) -> str:
     """Return the element id of a field: keys may hold anything, so they are hashed."""
     return f"{form_id}-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
+
+
+def part_of(path: str, part: str) -> str:
+    """Return the place of a control that belongs to a field of a list or map: ``key``, ``up``, ``down``."""
+    return f"{path}#{part}"
+
+
+def field_of(place: str) -> str:
+    """Return the path of the field that a place belongs to: ids of items have no ``#``."""
+    return _OF_FIELD.sub("", place)
 
 
 class PostedData(Protocol):
@@ -69,7 +80,7 @@ class Posted:
     @property
     def is_deep(self) -> bool:
         """Say whether more than one raw field for the whole was posted."""
-        return not self._fields.keys() <= {VALUE, RAW, BASE}
+        return not self._fields.keys() <= {VALUE, RAW, BASE, SEEN}
 
     def touches(self, path: str) -> bool:
         """Say whether any field at or under ``path`` was posted."""

@@ -55,14 +55,14 @@ def _remove(tree: Tree, posted: Posted, path: str) -> Applied | None:
 
 
 def _up(tree: Tree, posted: Posted, path: str) -> Applied | None:
-    return _move(tree, posted, path, -1)
+    return _move(tree, posted, path, -1, "up")
 
 
 def _down(tree: Tree, posted: Posted, path: str) -> Applied | None:
-    return _move(tree, posted, path, +1)
+    return _move(tree, posted, path, +1, "down")
 
 
-def _move(tree: Tree, posted: Posted, path: str, by: int) -> Applied | None:
+def _move(tree: Tree, posted: Posted, path: str, by: int, button: str) -> Applied | None:
     parent, item = _item(tree, path)
     if parent is None:
         return None
@@ -71,7 +71,7 @@ def _move(tree: Tree, posted: Posted, path: str, by: int) -> Applied | None:
     if not 0 <= at + by < len(ids):
         return None
     ids[at], ids[at + by] = ids[at + by], ids[at]
-    return Applied(_order(posted, parent.path, ids), path)
+    return Applied(_order(posted, parent.path, ids), names.part_of(path, button))
 
 
 def _set(tree: Tree, posted: Posted, rest: str) -> Applied | None:

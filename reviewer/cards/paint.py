@@ -20,7 +20,7 @@ from reviewer.cards.decisions import ANSWER, EDIT
 from reviewer.cards.draw import draw
 from reviewer.cards.errors import FieldError
 from reviewer.cards.looks import (
-    LONGEST_WAS,
+    default_of,
     focus_of,
     is_added,
     is_branch,
@@ -48,7 +48,7 @@ from reviewer.cards.tree import (
     Union,
     walk,
 )
-from reviewer.cards.values import MISSING, json_text
+from reviewer.cards.values import MISSING
 from reviewer.cards.visible import visible
 
 _SHORT: Final = 12
@@ -61,6 +61,7 @@ class Painter:
 
     def __init__(self, form: Form, errors: Sequence[FieldError] = ()) -> None:
         self.form_data = form
+        self.form_id = form.form_id
         self.posted = form.posted
         self.marks_changes = form.verdict == EDIT
         self.all_errors = [_placed(form, error) for error in errors]
@@ -140,6 +141,7 @@ class Painter:
             control=control,
             errors=self.error_texts(node),
             changed=changed,
+            default=default_of(node) if node.state is State.VALUE and not node.given else "",
             was=self.was(node) if changed else None,
             path=node.path,
         )
@@ -190,6 +192,7 @@ class Painter:
                 label=gettext("What is sent as %(name)s") % {"name": name_of(node)},
                 options=options,
                 is_null=node.state is State.NULL,
+                default=default_of(node) if node.state is State.ABSENT else "",
                 needs_server=isinstance(node, _CONTAINERS),
                 focus=self.focus == node.path and node.state is not State.VALUE,
             )
@@ -209,11 +212,10 @@ class Painter:
             # The control stays at hand, so that choosing "Value" needs no script; containers
             # are made on request.
             return joined([]) if isinstance(node, _CONTAINERS) else self.control(node, name=name)
-        default = "" if node.default in (MISSING, None) else json_text(node.default, indent=None)
         return draw(
             "notsent",
             agent=self.marks_changes and node.original is MISSING and not is_added(node),
-            default=visible(default[:LONGEST_WAS]),
+            default=default_of(node),
             operation=f"set:value:{node.path}",
             field=name_of(node),
             focus=self.focus == node.path,

@@ -127,12 +127,12 @@ def _inside(node: Node) -> Node:
 def _child(node: Node, step: str | int) -> Node | None:
     match node:
         case Group():
-            named = next((child for child in node.fields if child.key == step), None)
+            named = next((child for child in node.fields if child.key == str(step)), None)
             if named is None and isinstance(node.extra, Mapping):
                 return _child(node.extra, step)
             return named
         case Mapping():
-            return next((item.node for item in node.items if item.key == step), None)
+            return next((item.node for item in node.items if item.key == str(step)), None)
         case Items():
             at = step if isinstance(step, int) else int(step) if step.isascii() and step.isdigit() else -1
             return node.items[at].node if 0 <= at < len(node.items) else None

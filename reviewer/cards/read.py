@@ -7,7 +7,7 @@ type its field shows, never through a float on its way to an integer, and never 
 from __future__ import annotations
 
 from reviewer.cards.errors import FieldError
-from reviewer.cards.names import pointer_step
+from reviewer.cards.names import part_of, pointer_step
 from reviewer.cards.parse import Unreadable, parse_integer, parse_json, parse_number
 from reviewer.cards.tree import (
     Choice,
@@ -115,11 +115,12 @@ class _Reader:
     def _mapping(self, node: Mapping, pointer: str) -> Json:
         found: dict[str, Json] = {}
         for item in node.items:
-            key = _key(item)
-            value = self.value(item.node, f"{pointer}/{pointer_step(key)}")
-            if key in found or key in node.taken:
-                self.errors.append(FieldError(pointer, "key-taken", {"key": key}, item.node.path))
-            found[key] = value
+            value = self.value(item.node, f"{pointer}/{pointer_step(item.key)}")
+            problem = _key_problem(item, taken=item.key in found or item.key in node.taken)
+            if problem:
+                place = part_of(item.node.path, "key")
+                self.errors.append(FieldError(pointer, problem, {"key": item.key}, place))
+            found[item.key] = value
         return {key: None if value is MISSING else value for key, value in found.items()}
 
     def _union(self, node: Union, pointer: str) -> Json:
@@ -128,8 +129,15 @@ class _Reader:
         return self.value(node.branch, pointer)
 
 
-def _key(item: Item) -> str:
-    return item.given_key if item.given_key is not None and item.key == item.given_key else item.key
+def _key_problem(item: Item, *, taken: bool) -> str:
+    """Return what is wrong with the key of a map; the agent's own may be empty."""
+    if taken:
+        return "key-taken"
+    if item.key == item.given_key:
+        return ""
+    if not item.key:
+        return "key-missing"
+    return "" if typeable(item.key) else "text"
 
 
 def _in_order(found: dict[str, Json], original: Json) -> dict[str, Json]:
@@ -150,6 +158,8 @@ def _entry(node: Entry) -> Json:
     if node.kind == "string":
         if not typeable(node.text):
             raise Unreadable("text")
+        if node.text == "" and node.schema.get("format") == "date":  # a picker that nobody used
+            raise Unreadable("missing")
         if node.blank_is_absent and not node.text.strip():
             return MISSING
         return with_line_ends(node.text, node.original) if isinstance(node.original, str) else node.text

@@ -13,7 +13,7 @@ from reviewer.cards.decisions import ANSWER
 from reviewer.cards.draw import draw
 from reviewer.cards.errors import FieldError
 from reviewer.cards.looks import is_branch, name_of
-from reviewer.cards.names import html_id
+from reviewer.cards.names import field_of, html_id
 from reviewer.cards.tree import Fixed, Node, walk
 
 
@@ -32,13 +32,14 @@ def summary(form: Form, errors: Sequence[FieldError]) -> SafeString:
 
 def _line(form: Form, error: FieldError, nodes: dict[str, Node]) -> dict[str, Any]:
     """Return the way to a field, what is wrong there, and the field's id."""
-    path = error.path or ""
+    place = error.path or ""
+    path = field_of(place)
     node = nodes.get(path) if path else None
     is_shown = node is not None and not (isinstance(node, Fixed) and form.verdict != ANSWER)
     return {
         "way": " › ".join(_way(form, path, nodes)),
         "text": words.error_text(error),
-        "id": html_id(form.form_id, path) if is_shown else "",
+        "id": html_id(form.form_id, place) if is_shown else "",
     }
 
 

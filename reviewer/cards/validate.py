@@ -77,7 +77,10 @@ def _error(tree: Tree, problem: check.Problem) -> FieldError:
         steps = [*steps, kind.property]  # type: ignore[attr-defined]
     code, params = _told(kind)
     pointer = "".join(f"/{pointer_step(step)}" for step in steps)
-    return FieldError(pointer, code, params, node_at(tree.root, steps).path)
+    node = node_at(tree.root, steps)
+    if code == "additionalProperties" and isinstance(node, Group) and node.extra is not None:
+        node = node.extra  # where they can be removed
+    return FieldError(pointer, code, params, node.path)
 
 
 def _told(kind: jsonschema_rs.ValidationErrorKind) -> tuple[str, Mapping[str, Json]]:

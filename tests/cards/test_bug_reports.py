@@ -362,7 +362,9 @@ def test_45_a_map_is_edited_without_losing_keys() -> None:
     """rjsf#1099, #4999, #5097, #4763, #1382, django-jsonform#183"""
     schema = {"type": "object", "additionalProperties": {"type": "string", "title": "Overrides nothing"}}
     reviewer = Reviewer.before(schema, {"a": "1", "b": "2"})
-    assert reviewer.send(**{"k:/0": ""}).answer == {"": "1", "b": "2"}
+    reading = reviewer.send(**{"k:/0": ""})
+    assert [error.code for error in reading.errors] == ["key-missing"]
+    assert reading.answer == {"": "1", "b": "2"}
     assert reviewer.send(**{"k:/0": "length"}).answer == {"length": "1", "b": "2"}
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from reviewer import cards
+from tests.cards.browser import Page
 from tests.cards.making import SAMPLES, Reviewer, card_of, tool_card
 
 PEOPLE = {
@@ -31,6 +33,22 @@ AT = "/edited_action/args"
 def reviewer() -> Reviewer:
     args = {"to": [{"name": "a", "n": 1}, {"name": "b", "n": 2}, {"name": "c", "n": 3}], "note": "hi"}
     return Reviewer.at(tool_card(PEOPLE, args))
+
+
+def errors_at(reviewer: Reviewer, name: str) -> list[str]:
+    """Return what is said at a control, found as a screen reader finds it; the summary links to it too."""
+    page = reviewer.page
+    control = next(control for control in page.controls if control.name == name)
+    assert control.attrs["aria-invalid"] == "true"
+    assert f'href="#{control.attrs["id"]}"' in reviewer.html
+    told = reviewer.html.split(f'id="{control.attrs["aria-describedby"]}"')[1].split("</div>")[0]
+    return ["".join(Page(f"<p>{line}</p>").text) for line in re.findall("</svg>(.*?)</p>", told)]
+
+
+def focused(reviewer: Reviewer) -> str:
+    """Return the name or the operation of the control that gets the focus."""
+    (control,) = (control for control in reviewer.page.controls if "autofocus" in control.attrs)
+    return control.value if control.name == "_op" else control.name
 
 
 def args_of(reading: cards.Reading) -> Any:
@@ -66,6 +84,17 @@ def test_moving_an_item_takes_its_typed_text_along(reviewer: Reviewer) -> None:
         {"name": "c", "n": 3},
         {"name": "a", "n": 11},
     ]
+
+
+def test_the_button_that_moved_an_item_keeps_the_focus_while_it_can_be_pressed(reviewer: Reviewer) -> None:
+    reviewer.press(f"up:{AT}/to/2")
+    assert focused(reviewer) == f"up:{AT}/to/2"
+    reviewer.press(f"up:{AT}/to/2")
+    assert focused(reviewer) == f"down:{AT}/to/2"
+    reviewer.press(f"down:{AT}/to/2")
+    reviewer.press(f"down:{AT}/to/2")
+    assert focused(reviewer) == f"up:{AT}/to/2"
+    assert reviewer.send().changes == ()
 
 
 def test_text_that_does_not_parse_survives_every_button(reviewer: Reviewer) -> None:
@@ -170,8 +199,21 @@ def test_the_keys_of_a_map_are_renamed_added_and_removed() -> None:
 
 def test_a_key_that_is_there_twice_is_an_error_at_that_key() -> None:
     schema = {"type": "object", "additionalProperties": {"type": "integer"}}
-    reading = Reviewer.before(schema, {"a": 1, "b": 2}).send(**{"k:/1": "a"})
-    assert [(error.code, error.path) for error in reading.errors] == [("key-taken", "/1")]
+    reviewer = Reviewer.before(schema, {"a": 1, "b": 2})
+    reading = reviewer.send(**{"k:/1": "a"})
+    assert [(error.code, error.path) for error in reading.errors] == [("key-taken", "/1#key")]
+    assert errors_at(reviewer, "k:/1") == ["The key “a” stands here twice; use another"]
+
+
+@pytest.mark.parametrize(("typed", "told"), [("", "Enter a key"), ("\x00", "Remove the characters")])
+def test_a_key_that_is_none_is_an_error_at_that_key_unless_it_is_the_agents(typed: str, told: str) -> None:
+    schema = {"type": "object", "additionalProperties": {"type": "integer"}}
+    reviewer = Reviewer.before(schema, {"a": 1, "": 2})
+    assert reviewer.send().answer == {"a": 1, "": 2}
+    reviewer.press("add:", **{"k:/1": "b"})
+    reading = reviewer.send(**{"k:/n1": typed, "v:/n1": "3"})
+    assert [error.path for error in reading.errors] == ["/n1#key"]
+    assert errors_at(reviewer, "k:/n1")[0].startswith(told)
 
 
 def test_editing_as_json_and_back_keeps_every_field() -> None:
