@@ -107,6 +107,9 @@ class Desk(Protocol):
     def tool_refused(self, run: Run, tool: str, reason: str) -> None:
         """The gate stopped a gated tool that had no decision for exactly this call."""
 
+    def thread_deleted(self, run: Run) -> None:
+        """The checkpoints of a run that is over were deleted; ``run.thread_deleted_by`` says by whom."""
+
     def time_passed(self) -> int:
         """The scheduler's tick, outside any transaction: do what is due by the clock; return how much was."""
 

@@ -6,18 +6,21 @@ raises is only a hint: what became of the thread is read from the checkpoint aft
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import contextvars
 import functools
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
+from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph._internal._constants import CONFIG_KEY_STRICT_RESUME
 from langgraph._internal._serde import build_serde_allowlist
+from langgraph.constants import END, START
 from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.pregel import Pregel
 from langgraph.pregel._task_status import CONTROL_WRITES
@@ -27,12 +30,15 @@ from pydantic import ValidationError
 
 from agents_runtime import checkpointer, registry
 from agents_runtime.canonical import Json, storable, to_json
-from agents_runtime.errors import Problem
+from agents_runtime.errors import Problem, StaleEpoch
 from agents_runtime.gate import Gate, interrupt_ids
+from agents_runtime.messages import messages_of, unanswered_calls
 from agents_runtime.models import Run
 from agents_runtime.refusals import pointer
 from agents_runtime.streams import STREAM_MODES, Reporter
 from agents_runtime.thread_state import (
+    AskAgain,
+    CloseReviews,
     Delivery,
     GiveAnswer,
     GiveInput,
@@ -44,6 +50,7 @@ from agents_runtime.thread_state import (
 log = logging.getLogger(__name__)
 READ_SECONDS = 30.0
 RESUME = "__resume__"
+CLOSED_CALL = "Nobody decided on this call, and it was not run: the run was given new input instead."
 OUT_OF_TIME = "This step took longer than {seconds} seconds and was ended."
 
 
@@ -71,6 +78,12 @@ class Engine:
 
     def step(self, delivery: Delivery) -> Outcome:
         """Hand something to the graph and let it run until it stops by itself or its time is over."""
+        if isinstance(delivery, CloseReviews):
+            return self._edited(self._close_reviews())
+        if isinstance(delivery, AskAgain):
+            forgotten = self._edited(self._forget_answers())
+            if forgotten.error:
+                return forgotten
         gate = Gate(self._run.pk, self._fence.epoch)
         config = self._config() | {"callbacks": [gate]}
         call = {
@@ -83,6 +96,43 @@ class Engine:
         with Reporter(self._run) as reporter, gate.standing():
             error = self._call(_given(delivery), call, reporter)
         return _outcome(error, gate, delivery)
+
+    def _edited(self, edit: Coroutine[Any, Any, None]) -> Outcome:
+        """Edit the thread without running any of its nodes."""
+        try:
+            checkpointer.on_loop(edit).result(timeout=READ_SECONDS)
+        except StaleEpoch:
+            raise
+        except Exception as error:  # noqa: BLE001  what the thread is then is read afterwards
+            return Outcome(error=storable(f"{type(error).__name__}: {error}"))
+        return Outcome()
+
+    async def _close_reviews(self) -> None:
+        """End the step that waits, keep what its finished tasks produced, and answer the calls left."""
+        await self._update(None, END)
+        state = await self._in_own_way(self._graph.aget_state, self._graph.get_state, self._config())
+        answers = [
+            ToolMessage(CLOSED_CALL, tool_call_id=str(call.get("id")), name=call.get("name"), status="error")
+            for call in unanswered_calls(messages_of(state.values))
+        ]
+        if answers:
+            await self._update({"messages": answers}, START)
+            await self._update(None, END)
+
+    async def _forget_answers(self) -> None:
+        """Copy the checkpoint without the answers that its task has stored: the task will ask anew."""
+        await self._update(None, "__copy__")
+
+    async def _update(self, values: Any, as_node: str) -> None:
+        await self._in_own_way(
+            self._graph.aupdate_state, self._graph.update_state, self._config(), values, as_node
+        )
+
+    async def _in_own_way(self, on_loop: Any, elsewhere: Any, *arguments: Any) -> Any:
+        """Call the library on the loop for an async graph, and in a thread for any other one."""
+        if self._is_async:
+            return await on_loop(*arguments)
+        return await asyncio.to_thread(elsewhere, *arguments)
 
     def _config(self) -> RunnableConfig:
         return {"configurable": {"thread_id": self._run.thread_id, CONFIG_KEY_STRICT_RESUME: True}}

@@ -42,6 +42,11 @@ def resume_interrupt(run_id: UUID, pause_id: UUID) -> None:
     transaction.on_commit(partial(send, "agents_runtime.resume_interrupt", str(run_id), str(pause_id)))
 
 
+def tidy_thread(run_id: UUID) -> None:
+    """Once the transaction commits: tell a worker that a thread may be pruned or deleted."""
+    transaction.on_commit(partial(send, "agents_runtime.tidy_thread", str(run_id)))
+
+
 def send(task: str, *ids: str) -> None:
     """Send a message soon; return at once, whatever the broker does."""
     sender = _current()

@@ -18,7 +18,7 @@ NOT_TAKEN = "The agent was given the answer, but did not take it."
 NOT_RUN = "The agent took the answer and went on, but it did not run every call that was allowed."
 BRICKED = (
     "The agent's own code refused this batch of answers and will refuse any other one: {error} "
-    "The run can only be cancelled."
+    "It cannot be asked anew without doing something twice. The run can only be cancelled."
 )
 ASKS_OF_CALLS = frozenset({Pause.Kind.PER_CALL, Pause.Kind.BATCHED})
 
@@ -67,6 +67,9 @@ def _still_there(pause: Pause, state: ThreadState, step: Step | None) -> Fate | 
     """Its answer was on its way, and the thread shows it still."""
     raised = state.pending.get(pause.interrupt_id)
     was_answered = raised is not None and raised.was_answered
+    if was_answered and state.errors and can_ask_again(pause, state):
+        told = "; ".join(state.errors)
+        return Fate(PauseStatus.REFUSED, told, [{"pointer": "", "message": told}])
     if step is None or getattr(step.delivery, "pause_id", None) != pause.pk:
         return Fate(PauseStatus.FAILED, "; ".join(state.errors) or NOT_TAKEN) if was_answered else None
     outcome = step.outcome
@@ -83,6 +86,15 @@ def _still_there(pause: Pause, state: ThreadState, step: Step | None) -> Fate | 
     if error or was_answered or step.is_last_try:
         return Fate(PauseStatus.FAILED, error or NOT_TAKEN)
     return None
+
+
+def can_ask_again(pause: Pause, state: ThreadState) -> bool:
+    """Say whether a batch whose answers the agent refused can be asked anew without running anything twice.
+
+    The task that asks must be alone in its step, since what its neighbours did would be done again, and no
+    call of the batch may have started.
+    """
+    return pause.kind == Pause.Kind.BATCHED and len(state.tasks) == 1 and not pause.executions.exists()
 
 
 def _error_for(pause: Pause, step: Step | None) -> str:

@@ -36,6 +36,15 @@ def tool_calls_of(message: object) -> Sequence[Mapping[str, Any]]:
     return found if isinstance(found, (list, tuple)) else ()
 
 
+def unanswered_calls(messages: Sequence[object]) -> list[Mapping[str, Any]]:
+    """Return the tool calls of the model's last turn that no tool message answers."""
+    turns = [place for place, message in enumerate(messages) if tool_calls_of(message)]
+    if not turns:
+        return []
+    answered = {getattr(message, "tool_call_id", None) for message in messages[turns[-1] + 1 :]}
+    return [call for call in tool_calls_of(messages[turns[-1]]) if call.get("id") not in answered]
+
+
 def is_message(value: object) -> bool:
     """Say whether a value is a chat message."""
     return hasattr(value, "content") and isinstance(getattr(value, "type", None), str)

@@ -149,6 +149,18 @@ class Run(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["status", "updated_at"], name="run_by_status"),
             models.Index(fields=["requested_by", "-created_at"], name="run_by_requester"),
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(
+                    finished_at__isnull=False, thread_deleted_at__isnull=True, pruned_at__isnull=True
+                ),
+                name="run_to_prune",
+            ),
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(finished_at__isnull=False, thread_deleted_at__isnull=True),
+                name="run_with_thread_by_end",
+            ),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(status__in=RunStatus.values), name="run_status_is_known"),
@@ -334,6 +346,7 @@ class ToolExecution(models.Model):
         CONDITION = "condition", _("The agent's own condition said that nobody need be asked")
         RETRY = "retry", _("A person asked for a retry")
         RUN_AGAIN = "run_again", _("A person chose to run it again")
+        ONCE = "once", _("The agent's own code guards it by a key")
 
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="executions")
     pause = models.ForeignKey(
@@ -377,8 +390,14 @@ class ToolExecution(models.Model):
                 condition=Q(status__in=["succeeded", "asserted"]),
                 name="execution_happens_once",
             ),
+            models.UniqueConstraint(
+                fields=["run", "call_key"], condition=Q(grant="once"), name="execution_once_key_is_one"
+            ),
             models.CheckConstraint(
-                condition=Q(pause__isnull=False) | Q(grant="condition"), name="execution_has_its_decision"
+                condition=Q(pause__isnull=False)
+                | Q(grant__in=["condition", "once"])
+                | Q(attempt__gt=1, grant__in=["retry", "run_again"]),
+                name="execution_has_its_decision",
             ),
             models.CheckConstraint(
                 condition=Q(status__in=ExecutionStatus.values), name="execution_status_is_known"

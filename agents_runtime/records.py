@@ -18,9 +18,11 @@ MAX_NAME = 200
 CHANGEABLE = (
     "status",
     "pending_input",
+    "closes_reviews",
     "state",
     "output",
     "error",
+    "trouble",
     "retry_granted",
     "settled_epoch",
     "started_at",

@@ -57,11 +57,12 @@ def sweep() -> int:
 
 
 def _quiet() -> list[UUID]:
-    changed = Q(updated_at__lte=_ago(QUIET))
-    not_nudged = Q(nudged_at__isnull=True) | Q(nudged_at__lte=_ago(NUDGE_AGAIN))
+    changed = Q(updated_at__lte=ago(QUIET))
+    not_nudged = Q(nudged_at__isnull=True) | Q(nudged_at__lte=ago(NUDGE_AGAIN))
     runs = with_work().filter(changed & not_nudged).order_by("updated_at")
     return list(runs.values_list("pk", flat=True)[:MAX_NUDGES])
 
 
-def _ago(span: timedelta) -> F:
+def ago(span: timedelta) -> F:
+    """Return the moment that lies so far back, by the database's clock."""
     return Now() - Value(span, output_field=DurationField())  # type: ignore[return-value]

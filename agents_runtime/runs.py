@@ -13,7 +13,7 @@ import jsonschema_rs
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents_runtime import attempts, enqueue
+from agents_runtime import attempts, enqueue, retention
 from agents_runtime.canonical import Json, decode, encode, has_lone_surrogates, to_json
 from agents_runtime.desk import get_desk
 from agents_runtime.direct import database_now
@@ -25,6 +25,7 @@ from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
 Grant = ToolExecution.Grant
 ALREADY_STARTED = "Withdrawn because the run was cancelled; its tool had already started."
 RUN_CANCELLED = "Withdrawn because the run was cancelled."
+CLOSED_FOR_INPUT = "Closed without a decision, because the run was given new input instead."
 OUTCOMES = frozenset({"happened", "run_again", "stop"})
 SETTLED_STOP = "A person stopped the run; nobody knows whether it took effect."
 SETTLED_AGAIN = "A person chose to run it again; nobody knows whether this attempt took effect."
@@ -131,17 +132,18 @@ def settle(run_id: UUID, *, outcome: str, result: Json = None, execution_id: int
 
 
 @transaction.atomic
-def add_input(run_id: UUID, input: Json) -> Run:
-    """Start the next turn of a run that has finished one."""
+def add_input(run_id: UUID, input: Json, *, close_open_reviews: bool = False) -> Run:
+    """Start the next turn of a run that has finished one.
+
+    A run that waits for people takes input only with ``close_open_reviews``: its open pauses are superseded,
+    and a worker answers the model's unanswered calls in the thread before it hands the input over.
+    """
     run = lock_run(run_id)
-    if any(pause.status == PauseStatus.PENDING for pause in open_pauses(run)):
-        raise WrongState(_("Decide or cancel the open reviews of this run first."))
-    if run.status != RunStatus.FINISHED:
-        message = _("The run is %(status)s; new input can only follow a finished turn.")
-        raise WrongState(message % {"status": run.get_status_display().lower()})
+    retention.guard_has_thread(run)
     _check_input(run.agent, input)
-    run.pending_input, run.finished_at = encode(input), None
-    _set_to_work(run, "pending_input", "finished_at")
+    _make_room(run, close_open_reviews=close_open_reviews)
+    run.pending_input, run.finished_at, run.pruned_at = encode(input), None, None
+    _set_to_work(run, "pending_input", "finished_at", "pruned_at", "closes_reviews")
     return run
 
 
@@ -160,6 +162,26 @@ def cancel(run_id: UUID) -> Run:
     save_run(run, "status", "finished_at")
     get_desk().run_cancelled(run)
     return run
+
+
+def _make_room(run: Run, *, close_open_reviews: bool) -> None:
+    """Refuse new input, or close what is open, so that no question is dropped without a word."""
+    if run.status == RunStatus.FINISHED:
+        return
+    pauses = open_pauses(run)
+    if run.status != RunStatus.WAITING:
+        message = _("The run is %(status)s; new input can only follow a finished turn.")
+        raise WrongState(message % {"status": run.get_status_display().lower()})
+    if not close_open_reviews:
+        raise WrongState(_("The run waits for people. Decide its open reviews first, or ask to close them."))
+    if any(pause.status != PauseStatus.PENDING for pause in pauses):
+        raise WrongState(_("A decision of this run is under way or has failed. Retry it or cancel the run."))
+    for pause in pauses:
+        pause.become(PauseStatus.SUPERSEDED)
+        pause.error, pause.closed_at = CLOSED_FOR_INPUT, database_now()
+        pause.save(update_fields=["status", "error", "closed_at"])
+        get_desk().pause_closed(pause)
+    run.closes_reviews = True
 
 
 def _check_input(spec: AgentSpec, input: Json) -> None:
@@ -206,8 +228,8 @@ def _doubted(run: Run, execution_id: int | None) -> ToolExecution:
 
 def _set_to_work(run: Run, *fields: str) -> None:
     run.become(RunStatus.RUNNING)
-    run.error = ""
-    save_run(run, "status", "error", *fields)
+    run.error = run.trouble = ""
+    save_run(run, "status", "error", "trouble", *fields)
     get_desk().run_resumed(run)
     enqueue.start_run(run.pk)
 

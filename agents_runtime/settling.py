@@ -19,8 +19,8 @@ from agents_runtime.messages import messages_of, plain
 from agents_runtime.models import Pause, Run, RunStep
 from agents_runtime.payloads import Asked, read, read_breakpoint
 from agents_runtime.records import as_name, open_pauses
-from agents_runtime.states import PauseStatus, RunStatus
-from agents_runtime.thread_state import Step, ThreadState
+from agents_runtime.states import PauseStatus, RunStatus, Trouble
+from agents_runtime.thread_state import AskAgain, CloseReviews, Step, ThreadState
 
 MAX_STATE = 400_000
 AT_REST = frozenset({RunStatus.FINISHED, RunStatus.FAILED, RunStatus.CANCELLED})
@@ -36,6 +36,7 @@ class _Found:
     namespace: str
     value: str
     asked: Asked
+    was_answered: bool = False
 
 
 @dataclass
@@ -55,6 +56,17 @@ class _Settlement:
         refused = (stop.reason for stop in self.step.outcome.stops if stop.kind == "refused")
         is_stuck = self.step.is_last_try and bool(self.state.tasks) and not self.state.interrupts
         return self.step.outcome.error or next(refused, STUCK if is_stuck else "")
+
+    def goes_on(self) -> bool:
+        """Say whether the thread itself is brought on next, unless that was just tried and failed."""
+        if self.step is not None and self.error and isinstance(self.step.delivery, (AskAgain, CloseReviews)):
+            return False
+        return self.run.closes_reviews or self.is_to_ask_again()
+
+    def is_to_ask_again(self) -> bool:
+        """Say whether the thread holds a question with an answer that its agent refused for good."""
+        open_ids = {pause.interrupt_id for pause in self.pauses if pause.is_open}
+        return any(raised.was_answered and raised.id not in open_ids for raised in self.state.interrupts)
 
     def statuses(self) -> set[str]:
         """The statuses of the pauses that are open still."""
@@ -82,12 +94,12 @@ def settle(run: Run, state: ThreadState, step: Step | None = None) -> list[Pause
     return [pause for pause in settlement.pauses if pause.is_open]
 
 
-def fail(run: Run, reason: str) -> None:
-    """End the run with a reason, unless it rests already; a person may retry it."""
+def fail(run: Run, reason: str, trouble: Trouble = Trouble.STEP) -> None:
+    """End the run with a reason and its kind, unless it rests already; a person may retry it."""
     if run.status in AT_REST or run.status == RunStatus.IN_DOUBT:
         return
     run.become(RunStatus.FAILED)
-    run.error = reason
+    run.error, run.trouble = reason, trouble
     get_desk().run_failed(run)
 
 
@@ -101,7 +113,9 @@ def _note_state(settlement: _Settlement) -> None:
     """The input has reached the thread once the thread stands at another checkpoint than last settled."""
     run, state = settlement.run, settlement.state
     has_moved = state.checkpoint_id != (decode(run.state)["checkpoint_id"] if run.state else "")
-    if has_moved:
+    if run.closes_reviews:
+        run.closes_reviews = not state.is_finished  # the thread moved because it was closed: input comes next
+    elif has_moved:
         run.pending_input = ""
     if has_moved or settlement.step is not None:
         run.state = _shown(state)
@@ -140,10 +154,18 @@ def _close(pause: Pause, fate: Fate) -> None:
 
 
 def _open_pauses(settlement: _Settlement) -> None:
+    if settlement.run.closes_reviews:
+        return
     known = {pause.interrupt_id for pause in settlement.pauses if pause.is_open}
     agent, messages = settlement.run.agent, messages_of(settlement.state.values)
     found = [
-        _Found(raised.id, raised.namespace, encode(raised.value), read(raised, agent, messages))
+        _Found(
+            raised.id,
+            raised.namespace,
+            encode(raised.value),
+            read(raised, agent, messages),
+            raised.was_answered,
+        )
         for raised in settlement.state.interrupts
         if raised.id not in known
     ]
@@ -154,13 +176,34 @@ def _open_pauses(settlement: _Settlement) -> None:
         return
     earlier = _earlier(settlement.run, [one.interrupt_id for one in found])
     opened = [
-        _open(settlement.run, one, earlier.get(one.interrupt_id), place=place)
+        _open(
+            settlement.run, one, earlier.get(one.interrupt_id) or _refused(settlement.run, one), place=place
+        )
         for place, one in enumerate(found)
-        if one.asked.kind != Pause.Kind.STATIC or one.interrupt_id not in earlier
+        if not _is_known(one, earlier.get(one.interrupt_id))
     ]
     if opened:
         settlement.pauses.extend(item.pause for item in opened)
         get_desk().run_paused(settlement.run, sorted(opened, key=lambda item: item.pause.place))
+
+
+def _is_known(found: _Found, earlier: Pause | None) -> bool:
+    """A breakpoint is asked once; a question with a stored answer that was refused is asked anew first."""
+    if earlier is None:
+        return False
+    return found.asked.kind == Pause.Kind.STATIC or (
+        found.was_answered and earlier.status == PauseStatus.REFUSED
+    )
+
+
+def _refused(run: Run, found: _Found) -> Pause | None:
+    """Return the pause that this batch asks anew, under a new id: its answers were refused for good."""
+    if found.asked.kind != Pause.Kind.BATCHED:
+        return None
+    refused = Pause.objects.filter(
+        run=run, kind=found.asked.kind, status=PauseStatus.REFUSED, calls=encode(found.asked.calls)
+    )
+    return refused.filter(next__isnull=True).order_by("-closed_at").first()
 
 
 def _earlier(run: Run, interrupt_ids: Sequence[str]) -> dict[str, Pause]:
@@ -211,17 +254,24 @@ def _conclude(settlement: _Settlement, *, is_in_doubt: bool) -> None:
         run.become(RunStatus.IN_DOUBT)
     elif settlement.state.is_finished and not run.pending_input:
         _finish(run, settlement.state)
-    elif statuses & UNDERWAY or run.retry_granted:
+    elif statuses & UNDERWAY or run.retry_granted or settlement.goes_on():
         pass  # more to deliver at once
     elif PauseStatus.PENDING in statuses:
         run.become(RunStatus.WAITING)
         run.error = error or run.error
     elif error or PauseStatus.FAILED in statuses:
-        fail(run, _failure(settlement.pauses) or error)
+        fail(run, _failure(settlement.pauses) or error, _trouble(settlement.pauses))
 
 
 def _failure(pauses: Sequence[Pause]) -> str:
     return next((pause.error for pause in pauses if pause.status == PauseStatus.FAILED), "")
+
+
+def _trouble(pauses: Sequence[Pause]) -> Trouble:
+    failed = [pause for pause in pauses if pause.status == PauseStatus.FAILED]
+    if any(pause.kind == Pause.Kind.BATCHED and not pause.executions.exists() for pause in failed):
+        return Trouble.BATCH
+    return Trouble.TOOL if any(pause.call_list for pause in failed) else Trouble.STEP
 
 
 def _finish(run: Run, state: ThreadState) -> None:
@@ -229,4 +279,5 @@ def _finish(run: Run, state: ThreadState) -> None:
         return
     run.become(RunStatus.FINISHED)
     run.output, run.error, run.finished_at = encode(plain(state.values)), "", database_now()
+    run.trouble = ""
     get_desk().run_finished(run)

@@ -26,8 +26,17 @@ from agents_runtime.models import Pause, Run, RunStep
 from agents_runtime.payloads import resume_value
 from agents_runtime.records import changeable, lock_run, save_changes
 from agents_runtime.settling import fail, settle
-from agents_runtime.states import PauseStatus, RunStatus
-from agents_runtime.thread_state import Delivery, GiveAnswer, GiveInput, GoOn, Step, ThreadState
+from agents_runtime.states import PauseStatus, RunStatus, Trouble
+from agents_runtime.thread_state import (
+    AskAgain,
+    CloseReviews,
+    Delivery,
+    GiveAnswer,
+    GiveInput,
+    GoOn,
+    Step,
+    ThreadState,
+)
 
 log = logging.getLogger(__name__)
 MAX_DEATHS = 5
@@ -71,10 +80,10 @@ def _drive(run: Run, epoch: int) -> None:
     try:
         engine = Engine(run, epoch)
     except AgentUnavailable as problem:
-        give_up(run.pk, epoch, str(problem))
+        give_up(run.pk, epoch, str(problem), Trouble.AGENT)
         return
     if obstacle := _obstacle(run, epoch, engine):
-        give_up(run.pk, epoch, obstacle)
+        give_up(run.pk, epoch, *obstacle)
         return
     state, tries = engine.read(), Counter[UUID | None]()
     delivery = turn(run.pk, epoch, state)
@@ -98,29 +107,29 @@ def turn(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None)
     before = changeable(run)
     pauses = settle(run, state, step)
     if _was_stored(run) and not state.exists:
-        fail(run, GONE)
+        fail(run, GONE, Trouble.CHECKPOINT)
     delivery = _begin(run, epoch, pauses, state)
     save_changes(run, before)
     return delivery
 
 
 @transaction.atomic
-def give_up(run_id: UUID, epoch: int, reason: str) -> None:
+def give_up(run_id: UUID, epoch: int, reason: str, trouble: Trouble) -> None:
     """Fail a run that cannot even be read."""
     run = lock_run(run_id, epoch)
     before = changeable(run)
-    fail(run, reason)
+    fail(run, reason, trouble)
     run.settled_epoch = epoch
     save_changes(run, before)
 
 
-def _obstacle(run: Run, epoch: int, engine: Engine) -> str:
+def _obstacle(run: Run, epoch: int, engine: Engine) -> tuple[str, Trouble] | None:
     """Say why a run that has work to do must not even be read, if so."""
     deaths = epoch - run.settled_epoch - 1
     is_other_build = _was_stored(run) and run.fingerprint not in {"", engine.build}
     if not (deaths >= MAX_DEATHS or is_other_build) or not recovery.has_work(run.pk):
-        return ""
-    return OTHER_BUILD if is_other_build else DIED.format(deaths=deaths)
+        return None
+    return (OTHER_BUILD, Trouble.BUILD) if is_other_build else (DIED.format(deaths=deaths), Trouble.DEATHS)
 
 
 def _was_stored(run: Run) -> bool:
@@ -144,6 +153,8 @@ def _begin(run: Run, epoch: int, pauses: Sequence[Pause], state: ThreadState) ->
 def _next(run: Run, pauses: Sequence[Pause], state: ThreadState) -> tuple[Delivery, Pause | None] | None:
     if not state.exists:
         return (GiveInput(decode(run.pending_input)), None) if run.pending_input else None
+    if run.closes_reviews:
+        return CloseReviews(), None
     for pause in sorted(
         pauses, key=lambda pause: (pause.answered_at is None, pause.answered_at, pause.place)
     ):
@@ -151,10 +162,18 @@ def _next(run: Run, pauses: Sequence[Pause], state: ThreadState) -> tuple[Delive
             return _delivery(pause, state), pause
     if run.pending_input and state.is_finished:
         return GiveInput(decode(run.pending_input)), None
+    if _is_spent(state, pauses):
+        return AskAgain(), None
     is_held = bool(state.interrupts) or any(pause.kind == Pause.Kind.STATIC for pause in pauses)
     if state.tasks and (run.retry_granted or not is_held):
         return GoOn(), None
     return None
+
+
+def _is_spent(state: ThreadState, pauses: Sequence[Pause]) -> bool:
+    """Say whether the thread holds a question whose stored answer was refused for good: it must ask anew."""
+    asked = {pause.interrupt_id for pause in pauses}
+    return any(raised.was_answered and raised.id not in asked for raised in state.interrupts)
 
 
 def _is_deliverable(run: Run, pause: Pause) -> bool:
@@ -174,7 +193,7 @@ def _delivery(pause: Pause, state: ThreadState) -> Delivery:
 def _set_to_work(run: Run, delivery: Delivery, state: ThreadState) -> None:
     was = run.status
     run.become(RunStatus.RUNNING)
-    run.error, run.retry_granted = "", False
+    run.error, run.trouble, run.retry_granted = "", "", False
     run.started_at = run.started_at or database_now()
     if was == RunStatus.WAITING:
         get_desk().run_resumed(run)

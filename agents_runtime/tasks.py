@@ -10,7 +10,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from agents_runtime import recovery, steps
+from agents_runtime import recovery, retention, steps, threads
 
 log = logging.getLogger(__name__)
 OPTIONS = {"ignore_result": True, "acks_late": True, "reject_on_worker_lost": True}
@@ -33,6 +33,15 @@ def resume_interrupt(run_id: str, pause_id: str) -> None:
 def sweep() -> None:
     """Wake workers for runs that are stuck."""
     recovery.sweep()
+
+
+@shared_task(name="agents_runtime.tidy_thread", **OPTIONS)
+def tidy_thread(run_id: str) -> None:
+    """Prune or delete the thread of a run that is over."""
+    try:
+        threads.tidy(UUID(run_id), keep=retention.kept_for())
+    except Exception:  # the shell: whatever it was, the scheduler asks again
+        log.exception("a thread could not be tidied", extra={"run": run_id})
 
 
 def _advance(run_id: str) -> None:

@@ -85,6 +85,16 @@ class GoOn(Delivery):
 
 
 @dataclass(frozen=True)
+class AskAgain(Delivery):
+    """The agent refused a batch of answers and would refuse every other one: let it ask anew."""
+
+
+@dataclass(frozen=True)
+class CloseReviews(Delivery):
+    """End what the thread waits for, and answer the model's unanswered calls, so that input can follow."""
+
+
+@dataclass(frozen=True)
 class GateStop:
     """The gate stopped a call. ``kind``: refused | held | in_doubt | cancelled | stale."""
 

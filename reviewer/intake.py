@@ -113,6 +113,11 @@ class Desk:
         record("run.cancelled", subject=of_run(run, outcome="cancelled"))
         live.run_changed(run.pk)
 
+    def thread_deleted(self, run: Run) -> None:
+        """Record that the run cannot go on any more, and by whose word."""
+        record("run.thread_deleted", subject=of_run(run, deleted_by=run.thread_deleted_by))
+        live.run_changed(run.pk)
+
     def time_passed(self) -> int:
         """Hold or reject what nobody decided in time."""
         return expire_due()

@@ -43,6 +43,7 @@ class Environment:
     log_level: str
     worker_concurrency: int
     step_deadline: int
+    checkpoint_days: int | None
 
 
 def read_environment() -> Environment:
@@ -79,6 +80,7 @@ def read_environment() -> Environment:
         log_level=env.str("COUNTERSIGN_LOG_LEVEL", "INFO"),
         worker_concurrency=env.int("COUNTERSIGN_WORKERS", 4),
         step_deadline=env.int("COUNTERSIGN_STEP_DEADLINE", 900),
+        checkpoint_days=_days(env, "COUNTERSIGN_CHECKPOINT_DAYS"),
     )
 
 
@@ -120,6 +122,16 @@ def _required(env: Env, name: str) -> str:
     if not value:
         raise ImproperlyConfigured(f"{name} is not set. Start `make run`, or name your own.")
     return value
+
+
+def _days(env: Env, name: str) -> int | None:
+    """Return a number of days, or None for ever."""
+    if not env.str(name, ""):
+        return None
+    days = int(env.int(name))
+    if days < 1:
+        raise ImproperlyConfigured(f"{name} is a whole number of days, at least 1, or empty for ever.")
+    return days
 
 
 def _refuse_open_doors(*, host: str, demo: bool, debug: bool) -> None:

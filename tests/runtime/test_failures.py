@@ -224,14 +224,6 @@ class ClosedDesk(Desk):
         raise LookupError("no desk today")
 
 
-def test_a_batch_that_the_agent_refuses_fails_with_the_reason() -> None:
-    run = start("t-batched", script([call("drop", path="/a")]))
-    run = answer(pending(run), {"type": "respond", "message": "no"})
-    assert run.status == "failed"
-    assert "can only be cancelled" in run.error
-    assert effects.count("drop") == 0
-
-
 def test_a_cancelled_run_withdraws_its_pauses_and_runs_nothing_more() -> None:
     run = start("t-per-call", script([PAY, call("drop", path="/a")]))
     first, second = pauses(run)
