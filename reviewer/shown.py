@@ -28,6 +28,8 @@ READ_IN_FULL: Final = frozenset({Risk.HIGH, Risk.CRITICAL})
 
 MOST_FOLDED: Final = 50_000
 MOST_SAID: Final = 20_000
+BRIEF_SAID: Final = 2_000
+MOST_MARKS: Final = 2_000  # hidden characters: each becomes an element of its own
 MOST_HTML: Final = 512 * 1024
 _SPRITE: Final = 'href="sprite.svg#'
 
@@ -77,11 +79,12 @@ def inert_drawing(task: ReviewTask) -> Drawing:
     """Return the card as it is kept: what a reader of the active language is shown, without any control.
 
     Icons are named and not linked, because the sprite's address changes with a release. Where the folded
-    texts are longer than ``MOST_FOLDED`` characters together, or the HTML than ``MOST_HTML``, each is kept as
-    its two ends, its length and its SHA-256; the text itself is stored with the task, under its digest.
+    texts are longer than ``MOST_FOLDED`` characters together, or hold more than ``MOST_MARKS``, each is kept
+    as its two ends, its length and its SHA-256; the text itself is stored with the task, under its digest.
     """
     card = card_of(task)
-    html = _inert_html(task, card, in_brief=_folded_length(card.rows) > MOST_FOLDED)
+    is_large = _folded_length(card.rows) > MOST_FOLDED or card.hidden > MOST_MARKS
+    html = _inert_html(task, card, in_brief=is_large)
     if len(html) > MOST_HTML:
         html = _inert_html(task, card, in_brief=True)
     return Drawing(html, sha256_of(html))
@@ -93,8 +96,8 @@ def _inert_html(task: ReviewTask, card: cards.Card, *, in_brief: bool) -> str:
         "language": get_language(),
         "hidden": card.hidden,
         "arguments": draw.render_arguments_in_brief(card) if in_brief else draw.render_arguments(card),
-        "said": _agent_text(task.said),
-        "description": _agent_text(task.description),
+        "said": _agent_text(task.said, in_brief=in_brief),
+        "description": _agent_text(task.description, in_brief=in_brief),
         "refusal": decode(task.refusal),
     }
     html = render_to_string("tasks/shown.html", context)
@@ -105,11 +108,12 @@ def _folded_length(rows: Sequence[Row]) -> int:
     return sum((len(row.shown or "") if row.is_folded else 0) + _folded_length(row.children) for row in rows)
 
 
-def _agent_text(text: str) -> SafeString | None:
+def _agent_text(text: str, *, in_brief: bool) -> SafeString | None:
     if not text:
         return None
-    if len(text) > MOST_SAID:
-        text = f"{text[:MOST_SAID]}\n… +{len(text) - MOST_SAID:,}, SHA-256 {sha256_of(text)}"
+    most = BRIEF_SAID if in_brief else MOST_SAID
+    if len(text) > most:
+        text = f"{text[:most]}\n… +{len(text) - most:,}, SHA-256 {sha256_of(text)}"
     return draw.render_agent_text(text)
 
 
