@@ -25,7 +25,7 @@ from reviewer.web.fragments import row_fragment
 from reviewer.web.hidden_parts import ALL, SHOW, SHOW_PARTS, parts_named
 from reviewer.web.inbox import next_task, open_page
 from reviewer.web.reasons import reason_error
-from reviewer.web.requests import person, wants_fragment, whole_number
+from reviewer.web.requests import is_fetched_ahead, person, wants_fragment, whole_number
 
 
 @require_GET
@@ -50,6 +50,7 @@ def decide(request: HttpRequest, task_id: UUID) -> HttpResponse:
     typed = _typed(request, reading)
     if reading.is_op:
         landing = _opened_parts(request, found, _wanted_parts(request))
+        openings.open_parts(found, _uncovered_parts(request, found), by=person(request), via="web")
         return _form_again(request, found, reading, typed, status=200, landing=landing)
     if reading.errors or typed.reason_error:
         return _form_again(request, found, reading, typed, status=422)
@@ -87,8 +88,10 @@ def _opened_page(request: HttpRequest, task_id: UUID, *, beside: bool = False) -
     reader = person(request)
     found = queries.get_task(reader, task_id)
     wanted = request.GET.get("verdict", "")
-    openings.opened(found, by=reader, via="web")
-    landing = _opened_parts(request, found, ALL if wanted == Verdict.EDIT else request.GET.get(SHOW, ""))
+    landing: Sequence[str] = ()
+    if not is_fetched_ahead(request):
+        openings.opened(found, by=reader, via="web")
+        landing = _opened_parts(request, found, ALL if wanted == Verdict.EDIT else request.GET.get(SHOW, ""))
     origin = _origin(request.GET.get("from", ""))
     beside = beside and bool(origin)
     return build_page(found, reader, wanted=wanted, origin=origin, beside=beside, landing=landing)
@@ -98,6 +101,20 @@ def _wanted_parts(request: HttpRequest) -> str:
     """Return which hidden part a button of the form asks for."""
     operation = request.POST.get(OPERATION, "")
     return operation.removeprefix(SHOW_PARTS) if operation.startswith(SHOW_PARTS) else ""
+
+
+def _uncovered_parts(request: HttpRequest, found: ReviewTask) -> Sequence[str]:
+    """Return which masked values of the proposal a button of the form shows: one, or all in a JSON text."""
+    name, _colon, path = request.POST.get(OPERATION, "").partition(":")
+    if name not in {"uncover", "raw"}:
+        return ()
+    card = card_of(found)
+    choice = card.choice(request.POST.get("verdict", ""))
+    if choice is None or not choice.args_pointer or not path.startswith(choice.args_pointer):
+        return ()
+    pointer = path.removeprefix(choice.args_pointer)
+    inside = (one for one in card.concealed if f"{one}/".startswith(f"{pointer}/"))
+    return [openings.part_of(one) for one in inside]
 
 
 def _opened_parts(request: HttpRequest, found: ReviewTask, wanted: str) -> Sequence[str]:
