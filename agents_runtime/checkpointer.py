@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
 from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from uuid import UUID
@@ -22,7 +23,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection as django_connection
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.postgres.base import PRUNE_DELETE_THREADS_SQL
@@ -46,6 +47,7 @@ POOL: dict[str, Any] = {
 }
 CONNECTION: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0}
 CANONICAL = "~canonical"
+SHUT_OUT = "This worker no longer holds the run; it writes no checkpoint."
 ALSO_LOOK_IN = "SELECT set_config('search_path', %s || ', ' || current_setting('search_path'), true)"
 Result = TypeVar("Result")
 
@@ -58,14 +60,24 @@ class Fence:
     epoch: int
     broken: threading.Event = field(default_factory=threading.Event)
     query: str = (
-        f"SELECT 1 FROM public.{TABLE} "  # noqa: S608  our own table's name
+        f"SELECT 1 / count(*) FROM public.{TABLE} "  # noqa: S608  our own table's name
         f"WHERE id = %s AND epoch = %s AND status <> '{RunStatus.CANCELLED.value}'"
     )
 
-    def judge(self, row: object) -> None:
-        """Raise ``StaleEpoch`` unless the query found the run in this epoch."""
-        if row is None or self.broken.is_set():
-            raise StaleEpoch("This worker no longer holds the run; it writes no checkpoint.")
+    @property
+    def parameters(self) -> tuple[UUID, int]:
+        """What the query asks about: it fails, and with it what follows, unless the run is in this epoch."""
+        return self.run_id, self.epoch
+
+    @contextmanager
+    def standing(self) -> Iterator[None]:
+        """Raise ``StaleEpoch`` where the block's writes found the fence down."""
+        if self.broken.is_set():
+            raise StaleEpoch(SHUT_OUT)
+        try:
+            yield
+        except psycopg.errors.DivisionByZero as down:
+            raise StaleEpoch(SHUT_OUT) from down
 
 
 class Serializer(JsonPlusSerializer):
@@ -99,34 +111,30 @@ def _retold(one: Interrupt[Any]) -> Interrupt[Any]:
 
 
 class FencedSaver(PostgresSaver):
-    """Writes only while its fence stands."""
+    """Writes only while its fence stands: the fence goes before what is written, in the same round trip.
+
+    ``latest`` is what was read last: reading a thread's state and its pending writes is one reading.
+    """
 
     def __init__(self, pool: ConnectionPool[Any], fence: Fence) -> None:
         super().__init__(pool, serde=serializer())
         self.fence = fence
+        self.latest: CheckpointTuple | None = None
 
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Write a checkpoint."""
-        self._check()
-        return super().put(config, checkpoint, metadata, new_versions)
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Read a checkpoint."""
+        self.latest = super().get_tuple(config)
+        return self.latest
 
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Write what a task produced."""
-        self._check()
-        super().put_writes(config, writes, task_id, task_path)
-
-    def _check(self) -> None:
-        with self._cursor() as cursor:
-            cursor.execute(self.fence.query, (self.fence.run_id, self.fence.epoch))
-            self.fence.judge(cursor.fetchone())
+    @contextmanager
+    def _cursor(self, *, pipeline: bool = False) -> Iterator[psycopg.Cursor[DictRow]]:
+        if not pipeline:
+            with super()._cursor() as cursor:
+                yield cursor
+            return
+        with self.fence.standing(), super()._cursor(pipeline=True) as cursor:
+            cursor.execute(self.fence.query, self.fence.parameters)
+            yield cursor
 
 
 class AsyncFencedSaver(AsyncPostgresSaver):
@@ -135,29 +143,23 @@ class AsyncFencedSaver(AsyncPostgresSaver):
     def __init__(self, pool: AsyncConnectionPool[Any], fence: Fence) -> None:
         super().__init__(pool, serde=serializer())
         self.fence = fence
+        self.latest: CheckpointTuple | None = None
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Write a checkpoint."""
-        await self._check()
-        return await super().aput(config, checkpoint, metadata, new_versions)
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Read a checkpoint."""
+        self.latest = await super().aget_tuple(config)
+        return self.latest
 
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Write what a task produced."""
-        await self._check()
-        await super().aput_writes(config, writes, task_id, task_path)
-
-    async def _check(self) -> None:
-        async with self._cursor() as cursor:
-            await cursor.execute(self.fence.query, (self.fence.run_id, self.fence.epoch))
-            self.fence.judge(await cursor.fetchone())
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[psycopg.AsyncCursor[DictRow]]:
+        if not pipeline:
+            async with super()._cursor() as cursor:
+                yield cursor
+            return
+        with self.fence.standing():
+            async with super()._cursor(pipeline=True) as cursor:
+                await cursor.execute(self.fence.query, self.fence.parameters)
+                yield cursor
 
 
 class _Process:

@@ -71,10 +71,10 @@ class Engine:
         """Return what the checkpoint says now."""
         config = self._config()
         if self._is_async:
-            work = checkpointer.on_loop(self._aread(config))
-            return _thread_state(self._graph, *work.result(timeout=READ_SECONDS))
-        saved = self._saver.get_tuple(config)
-        return _thread_state(self._graph, self._graph.get_state(config), saved)
+            snapshot = checkpointer.on_loop(self._graph.aget_state(config)).result(timeout=READ_SECONDS)
+        else:
+            snapshot = self._graph.get_state(config)
+        return _thread_state(self._graph, snapshot, self._saver.latest)
 
     def step(self, delivery: Delivery) -> Outcome:
         """Hand something to the graph and let it run until it stops by itself or its time is over."""
@@ -136,9 +136,6 @@ class Engine:
 
     def _config(self) -> RunnableConfig:
         return {"configurable": {"thread_id": self._run.thread_id, CONFIG_KEY_STRICT_RESUME: True}}
-
-    async def _aread(self, config: RunnableConfig) -> tuple[StateSnapshot, Any]:
-        return await self._graph.aget_state(config), await self._saver.aget_tuple(config)
 
     def _call(self, given: Any, call: dict[str, Any], reporter: Reporter) -> BaseException | None:
         """Run the call apart, so that its time can end; return what it raised."""
