@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from reviewer import cards, openings
 from reviewer.accounts.models import User
 from reviewer.cards import render as draw
+from reviewer.cards import unicode
 from reviewer.cards.visible import visible
 from reviewer.models import ReviewTask
 from reviewer.shown import is_read_in_full
@@ -87,11 +88,9 @@ class HiddenParts:
 
     def _opener(self, pointer: str, label: str) -> SafeString:
         name = openings.place_of(self.card, pointer)
-        return self._control(openings.part_of(pointer), label, name=visible(name))
+        return self._control(openings.part_of(pointer), label, name=unicode.visible(name))
 
-    def _control(
-        self, part: str, label: str, *, name: SafeString | None = None, is_button: bool = False
-    ) -> SafeString:
+    def _control(self, part: str, label: str, *, name: str = "", is_button: bool = False) -> SafeString:
         query = urlencode({"from": self.origin, SHOW: part} if self.origin else {SHOW: part})
         page = f"{reverse('inbox')}?{urlencode({'task': self.task.pk, SHOW: part})}"
         context = {

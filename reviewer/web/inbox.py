@@ -22,7 +22,7 @@ from reviewer.queries import InboxFilter
 from reviewer.shown import card_of
 from reviewer.web.cardpage import CardPage, build_page
 from reviewer.web.hidden_parts import SHOW, parts_named
-from reviewer.web.requests import person, whole_number
+from reviewer.web.requests import is_fetched_ahead, person, whole_number
 from reviewer.web.rows import NO_DEADLINE, groups_of
 
 SHOWN = 200
@@ -49,9 +49,10 @@ def inbox(request: HttpRequest) -> HttpResponse:
     wanted = filter_of(request)
     tasks = list(queries.inbox(reader, wanted)[:SHOWN])
     chosen = _chosen(request, reader, tasks)
-    if chosen is not None:
+    landing: Sequence[str] = ()
+    if chosen is not None and not is_fetched_ahead(request):
         openings.opened(chosen, by=reader, via="web")
-    landing = _shown_parts(reader, chosen, request.GET.get(SHOW, ""))
+        landing = _shown_parts(reader, chosen, request.GET.get(SHOW, ""))
     page = open_page(reader, chosen, after=after_of(reader, request.GET.get("after", "")), landing=landing)
     context = _list_context(reader, wanted, tasks, chosen)
     context |= {
@@ -71,9 +72,9 @@ def open_page(
     return build_page(task, reader, origin="inbox", beside=True, after=after, landing=landing)
 
 
-def _shown_parts(reader: User, task: ReviewTask | None, wanted: str) -> Sequence[str]:
+def _shown_parts(reader: User, task: ReviewTask, wanted: str) -> Sequence[str]:
     """Open the hidden parts that the address names, and return what is new."""
-    if task is None or not wanted:
+    if not wanted:
         return ()
     return openings.open_parts(task, parts_named(wanted, card_of(task)), by=reader, via="web")
 

@@ -18,6 +18,11 @@ def person(request: HttpRequest) -> User:
     return request.user
 
 
+def is_fetched_ahead(request: HttpRequest) -> bool:
+    """Say whether a browser fetches the page before anybody asked for it, so that nobody has seen it yet."""
+    return "prefetch" in request.headers.get("Sec-Purpose", "")
+
+
 def whole_number(text: str) -> int | None:
     """Return the number that a parameter holds, or None for anything that no key or version can be."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < LONGEST_NUMBER else None
