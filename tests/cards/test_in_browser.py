@@ -1,106 +1,20 @@
 """Forms in a real Chromium, under the strict policy of the real pages: what it posts, what runs, what the
 keyboard can do.
-
-The page around a form is made here; the forms, the styles and the script are the real ones.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from collections.abc import Callable
 
 import pytest
-from django.conf import settings
-from django.utils.html import format_html
-from playwright.sync_api import Browser, Page, Route
 
-from reviewer import cards
-from reviewer.cards import render
-from tests.cards.browser import Post
+from tests.cards.desk import Desk
 from tests.cards.making import SAMPLES, Reviewer, card_of, schema_of, tool_card
 
-SITE = "http://cards.test"
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
-STATIC = Path(settings.STATICFILES_DIRS[0])
-TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
 AT = "/edited_action/args"
 
 pytestmark = pytest.mark.browser
-
-
-class Desk:
-    """A site of one page with one form on it, answering as the real one does."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.reviewer: Reviewer | None = None
-        self.complaints: list[str] = []
-        page.on("console", lambda message: self.complaints.append(message.text))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.route(f"{SITE}/**", self.answer)
-
-    def open(self, reviewer: Reviewer) -> Page:
-        self.reviewer = reviewer
-        self.page.goto(f"{SITE}/")
-        return self.page
-
-    @property
-    def reading(self) -> cards.Reading:
-        assert self.reviewer is not None
-        assert self.reviewer.reading is not None
-        return self.reviewer.reading
-
-    def answer(self, route: Route) -> None:
-        path = urlsplit(route.request.url).path
-        file = STATIC / path.removeprefix("/static/")
-        if path.startswith("/static/") and file.is_file():
-            route.fulfill(body=file.read_bytes(), content_type=TYPES[file.suffix])
-            return
-        assert self.reviewer is not None
-        if route.request.method == "POST":
-            fields = parse_qs(route.request.post_data or "", keep_blank_values=True)
-            self.reviewer._read(Post(fields))
-        reading = self.reviewer.reading
-        status = 422 if reading and reading.errors and not reading.is_op else 200
-        headers = {"Content-Security-Policy": POLICY}
-        route.fulfill(
-            status=status, body=self.html(), content_type="text/html; charset=utf-8", headers=headers
-        )
-
-    def html(self) -> str:
-        assert self.reviewer is not None
-        reading, card = self.reviewer.reading, self.reviewer.card
-        return format_html(
-            '<!doctype html><html lang="en"><head><title>Card</title><link rel="icon" href="data:,">'
-            '<link rel="stylesheet" href="/static/css/app.css">'
-            '<script type="module" src="/static/js/card.js"></script></head>'
-            '<body><main class="page"><h1>{}</h1>{}'
-            '<form method="post" action="/" novalidate data-card-form>{}'
-            '<button data-send class="btn btn--primary">Send</button></form>'
-            "<div data-card-diff>{}</div></main></body></html>",
-            card.title if card else "Form",
-            render.render_arguments(card) if card else "",
-            self.reviewer.html_safe,
-            render.render_diff(reading.changes if reading else ()),
-        )
-
-
-@pytest.fixture
-def desk_of(browser: Browser) -> Iterator[Callable[..., Desk]]:
-    desks: list[Desk] = []
-
-    def opened(**options: Any) -> Desk:
-        desks.append(Desk(browser.new_context(**options).new_page()))
-        return desks[-1]
-
-    yield opened
-    assert [complaint for desk in desks for complaint in desk.complaints if "422" not in complaint] == []
 
 
 @pytest.mark.parametrize("scripts", [True, False])
