@@ -18,10 +18,10 @@ from reviewer import queries
 from reviewer.accounts.models import User
 from reviewer.models import Decision, ReviewTask
 from reviewer.timeline.entries import Entry, Source, source_of
-from reviewer.timeline.from_events import changes_of, from_event
+from reviewer.timeline.from_events import from_event
 from reviewer.timeline.from_work import from_execution, from_step, is_in_doubt, still_to_come
 
-__all__ = ["Entry", "Story", "changes_of", "tell"]
+__all__ = ["Entry", "Story", "tell"]
 
 MOST_ENTRIES = 400
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from django.utils import timezone
@@ -16,6 +15,7 @@ from agents_runtime.states import PauseStatus
 from reviewer import cards
 from reviewer.audit.words import VERDICT_WORDS
 from reviewer.models import AuditEvent, Decision, ReviewTask, Verdict
+from reviewer.shown import changes_of
 from reviewer.timeline.entries import Entry, Source, actor_name
 
 CHANGES_TOLD = 3
@@ -125,13 +125,6 @@ def from_event(source: Source, event: AuditEvent) -> Entry | None:
     """Tell of one event, or return None for one that the story leaves out."""
     entry = _entry(source, event)
     return None if entry is None else replace(entry, key=f"event-{event.pk}", at=event.at)
-
-
-def changes_of(task: ReviewTask, decision: Decision) -> Sequence[cards.Change]:
-    """Return what an edit changed in the proposed arguments; nothing for any other answer."""
-    answer = decode(decision.answer)
-    action = answer.get("edited_action") if isinstance(answer, dict) else None
-    return cards.diff(task.arguments, action.get("args")) if isinstance(action, dict) else ()
 
 
 def _entry(source: Source, event: AuditEvent) -> Entry | None:
