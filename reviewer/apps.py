@@ -5,6 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 from django.apps import AppConfig
+from django.conf import settings
+
+from reviewer.cards import drafts, renderers
 
 
 class ReviewerConfig(AppConfig):
@@ -14,5 +17,7 @@ class ReviewerConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Begin to listen to Django's own signals; the room that does needs models, so not earlier."""
+        """Learn the drawings of cards, and listen to Django's signals; who does needs models, not earlier."""
         import_module("reviewer.sessions")
+        drafts.register()
+        renderers.load(settings.COUNTERSIGN_CARDS)

@@ -23,7 +23,7 @@ from reviewer.accounts.models import User
 from reviewer.audit.record import record
 from reviewer.audit.subjects import of_task
 from reviewer.cards.diff import Step, place_name
-from reviewer.cards.version import RENDERER_VERSION
+from reviewer.cards.version import RENDERER_VERSION, version_of
 from reviewer.errors import Unread
 from reviewer.models import CardOpening, Expansion, ReviewTask, Showing, Snapshot, Verdict
 from reviewer.shown import card_of, inert_drawing, is_read_in_full
@@ -69,7 +69,7 @@ def shown_to(task: ReviewTask, person: User) -> Showing | None:
     found = Showing.objects.filter(
         task=task, digest=task.digest, openings__person=person, openings__digest=task.digest
     ).order_by("-openings__pk")
-    return _drawn_now(found).first() or found.first()
+    return _drawn_now(found, _version(task)).first() or found.first()
 
 
 def facts_of(showing: Showing | None) -> ShownFacts:
@@ -90,7 +90,8 @@ def showing_of(task: ReviewTask) -> Showing | None:
 
 def _showing(task: ReviewTask) -> Showing:
     """Return the showing of this card by today's renderer in this language; keep it, if it is the first."""
-    known = _drawn_now(Showing.objects.filter(task=task, digest=task.digest)).first()
+    version = _version(task)
+    known = _drawn_now(Showing.objects.filter(task=task, digest=task.digest), version).first()
     if known is not None:
         return known
     drawing = inert_drawing(task)
@@ -98,14 +99,18 @@ def _showing(task: ReviewTask) -> Showing:
     return Showing.objects.get_or_create(
         task=task,
         digest=task.digest,
-        renderer_version=RENDERER_VERSION,
+        renderer_version=version,
         language=_language(),
         defaults={"snapshot": snapshot},
     )[0]
 
 
-def _drawn_now(showings: QuerySet[Showing]) -> QuerySet[Showing]:
-    return showings.filter(renderer_version=RENDERER_VERSION, language=_language())
+def _drawn_now(showings: QuerySet[Showing], version: int) -> QuerySet[Showing]:
+    return showings.filter(renderer_version=version, language=_language())
+
+
+def _version(task: ReviewTask) -> int:
+    return version_of(card_of(task).request, ours=RENDERER_VERSION)
 
 
 def _language() -> str:

@@ -19,6 +19,7 @@ from reviewer.cards.card import (
 from reviewer.cards.decisions import Choice, verdict_of
 from reviewer.cards.diff import Change, diff
 from reviewer.cards.errors import FieldError
+from reviewer.cards.renderers import renderer
 from reviewer.cards.validate import validate
 from reviewer.cards.values import MISSING, Json
 
@@ -39,6 +40,7 @@ __all__ = [
     "place_errors",
     "read_decision",
     "read_form",
+    "renderer",
     "validate",
     "verdict_of",
 ]

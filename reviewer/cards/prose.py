@@ -147,7 +147,7 @@ class _Writer:
 
     def tag(self, name: str, token: Token, *, is_end: bool) -> None:
         if token.hidden:  # the paragraphs of a tight list
-            self.seen.append("\n")
+            self.seen.append("\n" if is_end else "")
             return
         self.parts.append(f"</{name}>" if is_end else f"<{name}>")
         if token.block:

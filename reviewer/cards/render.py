@@ -22,6 +22,7 @@ from reviewer.cards.errors import FieldError
 from reviewer.cards.masking import Mask
 from reviewer.cards.paint import Painter
 from reviewer.cards.prose import prose
+from reviewer.cards.renderers import drawn
 from reviewer.cards.rows import Opener, Rows, linked
 from reviewer.cards.secrets import MASK
 from reviewer.cards.values import MISSING, Json, json_text
@@ -38,8 +39,8 @@ __all__ = [
     "visible",
 ]
 
-LONG_PROSE: Final = 700
-LONG_PROSE_LINES: Final = 14
+LONG_PROSE: Final = 900
+LONG_PROSE_LINES: Final = 18
 
 
 def render_form(form: Form, errors: Sequence[FieldError] = ()) -> SafeString:
@@ -64,12 +65,25 @@ def render_arguments(
     ``reveal`` draws what shows a masked secret, where that is not the same control.
     """
     opens = opener or (linked(expand_url) if expand_url else None)
-    return Rows(frozenset(expanded), opens, landing=landing, reveal=reveal).table(card.rows)
+    return _arguments(card, Rows(frozenset(expanded), opens, landing=landing, reveal=reveal))
 
 
 def render_arguments_in_brief(card: Card) -> SafeString:
     """Return the same rows for good, with both ends, length and SHA-256 of a folded text in place of it."""
     return Rows(frozenset(), None, ends_only=True).table(card.rows)
+
+
+def _arguments(card: Card, rows: Rows) -> SafeString:
+    """Return the rows of a card, some of them drawn by a renderer first and then once more as data."""
+    own = drawn(card.request, set(card.concealed) - rows.expanded)
+    if own is None:
+        return rows.table(card.rows)
+    if own.failed:
+        return draw("own", failed=True, name=own.name, rest=rows.table(card.rows))
+    covered = [row for row in card.rows if own.covers(row.pointer)]
+    hides = rows.opener is not None and not set(view.folded(tuple(covered))) <= rows.expanded
+    rest = [row for row in card.rows if not own.covers(row.pointer)]
+    return draw("own", html=own.html, rest=rows.table(rest), same=rows.table(covered), is_open=hides)
 
 
 def render_value(schema: Json, value: Json) -> SafeString:
@@ -80,7 +94,8 @@ def render_value(schema: Json, value: Json) -> SafeString:
 def render_prose(text: str) -> SafeString:
     """Return what an agent said, as sanitised Markdown, with the text as it was written one click away."""
     told = prose(text)
-    is_long = len(told.shown) > LONG_PROSE or told.shown.count("\n") > LONG_PROSE_LINES
+    lines = sum(1 for line in told.shown.split("\n") if line.strip())
+    is_long = len(told.shown) > LONG_PROSE or lines > LONG_PROSE_LINES
     return draw(
         "prose",
         html=told.html,

@@ -16,6 +16,7 @@ LONGEST: Final = 120
 _LONGEST_VALUE: Final = 40
 _MOST_ARGUMENTS: Final = 2
 _FIELD: Final = re.compile(r"\{([A-Za-z_][\w-]*(?:\.[\w-]+)*)\}")
+_NAME: Final = re.compile(r"[\w.-]+")
 _ACRONYMS: Final = frozenset({"api", "bic", "csv", "html", "iban", "ip", "json", "pdf", "sql", "url", "vat"})
 _TELLING: Final = (
     "title",
@@ -112,7 +113,8 @@ def _from_arguments(tool: str, args: Json) -> str:
             text for key in _telling_first(args) if not is_secret_name(key) and (text := _scalar(args[key]))
         ]
     )
-    return ": ".join([humanise(tool), ", ".join(told[:_MOST_ARGUMENTS])]) if told else humanise(tool)
+    name = humanise(tool) if _NAME.fullmatch(tool) else tool  # what is words already stays as it is
+    return ": ".join([name, ", ".join(told[:_MOST_ARGUMENTS])]) if told else name
 
 
 def _telling_first(args: dict[str, Json]) -> list[str]:

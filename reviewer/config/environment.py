@@ -37,6 +37,7 @@ class Environment:
     redis_url: str
     home: Path
     agents: tuple[str, ...]
+    cards: tuple[str, ...]
     model: str
     script_delay_ms: int
     time_zone: str
@@ -74,6 +75,7 @@ def read_environment() -> Environment:
         redis_url=_required(env, "REDIS_URL"),
         home=Path(env.str("COUNTERSIGN_HOME", str(PROJECT / ".countersign"))),
         agents=tuple(path for path in agents.split(os.pathsep) if path),
+        cards=tuple(path for path in env.str("COUNTERSIGN_CARDS", "").split(os.pathsep) if path),
         model=env.str("COUNTERSIGN_MODEL", ""),
         script_delay_ms=env.int("COUNTERSIGN_SCRIPT_DELAY_MS", 25),
         time_zone=env.str("COUNTERSIGN_TIME_ZONE", "UTC"),

@@ -194,6 +194,7 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 
 COUNTERSIGN_DESK = "reviewer.intake.Desk"
 COUNTERSIGN_AGENTS = list(ENV.agents)
+COUNTERSIGN_CARDS = list(ENV.cards)
 COUNTERSIGN_MODEL = ENV.model
 COUNTERSIGN_SCRIPT_DELAY = ENV.script_delay_ms / 1000  # seconds between two words of the scripted model
 COUNTERSIGN_HOME = ENV.home
