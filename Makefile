@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench chaos format lock clean
+.PHONY: help run test check bench chaos drawings format lock clean
 
 PY := .venv/bin/python
 # For commands that only read the code: settings that name no server.
@@ -48,6 +48,9 @@ bench: .venv/dev.stamp ## measure how fast it is (ONLY="runtime click" for some 
 
 chaos: .venv/dev.stamp ## let workers die at random moments, many times (SEEDS=200)
 	@COUNTERSIGN_CHAOS_SEEDS=$(SEEDS) $(PY) -m pytest --numprocesses 2 --dist load tests/runtime/test_chaos.py $(PYTEST_ARGS)
+
+drawings: .venv/dev.stamp ## after a change of how cards look: raise the renderer's version, record the drawings
+	@$(CHECK_ENV) $(PY) manage.py shell --no-imports -c "from tests.cards import renderer; renderer.record()"
 
 format: .venv/dev.stamp ## bring the code into its form
 	@$(PY) -m ruff format .

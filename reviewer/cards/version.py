@@ -9,8 +9,8 @@ from reviewer.cards.card import CardRequest
 from reviewer.cards.renderers import source_of
 
 RENDERER_VERSION: Final = 1
-"""Raise it by one with every change that lets a card look or read differently: ``make drawings`` does that, and
-records the new drawings. The test ``tests/cards/test_renderer_version.py`` fails until then.
+"""Raise it by one with every change that lets a card look or read differently: ``make drawings`` does that,
+and records the new drawings. The test ``tests/cards/test_renderer_version.py`` fails until then.
 
 Cards that people have had before them are kept as they were drawn, once for each version. Without a new
 number the next person would be shown a new drawing, while the record says that it was the old one.
