@@ -338,7 +338,7 @@ class Controls:
             fields = joined([self.page.carried(chosen), *self.fields(chosen, node.tag)])
             return self.part(chosen, fields), False
         control = self.page.control(chosen, name=name_of(node))
-        return self.part(chosen, control), isinstance(chosen, Entry | Choice | Fixed)
+        return self.part(chosen, control), is_one_line(chosen)
 
     def part(self, node: Node, body: SafeString) -> SafeString:
         """Return the inside of a union with its own errors."""

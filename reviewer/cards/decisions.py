@@ -18,6 +18,8 @@ from reviewer.cards.values import MISSING, Json
 
 APPROVE, EDIT, REJECT, RESPOND, ANSWER = "approve", "edit", "reject", "respond", "answer"
 VERDICTS: Final = (APPROVE, EDIT, REJECT, RESPOND)
+TEXT_OR_JSON: Final[Json] = {"anyOf": [{"type": "string", "title": "Text"}, {"title": "JSON"}]}
+"""What stands for the schema of an answer that may be anything: most are words, and words need no quotes."""
 _ARGS_NAME: Final = "arguments of the tool"
 _MESSAGES: Final = {REJECT: gettext_noop("Message to the agent"), RESPOND: gettext_noop("Your answer")}
 
@@ -32,6 +34,11 @@ class Choice:
     initial: Json = MISSING
     label: str = ""
     direct: bool = False
+
+    @property
+    def is_free(self) -> bool:
+        """Say whether any answer will do; one that nobody typed is none."""
+        return self.schema is TEXT_OR_JSON
 
     @property
     def names(self) -> frozenset[str]:
@@ -60,6 +67,8 @@ def choices(
 ) -> tuple[Choice, ...]:
     """Return the allowed decisions: approve, edit, reject, respond, then the agent's own."""
     root = _with_args_schema(response_schema, args_schema)
+    if response_schema is True:  # the agent takes anything
+        return (Choice(ANSWER, TEXT_OR_JSON, TEXT_OR_JSON, initial=""),)
     found = _decisions(Document(root))
     if not found:
         return (Choice(ANSWER, root, root),)

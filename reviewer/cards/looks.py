@@ -49,6 +49,8 @@ _PROSE: Final = frozenset(
     }
 )
 _LONG_LINE: Final = 70
+_ANSWERS: Final = frozenset({"", "/~0"})
+"""Where the whole answer is one text."""
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NAME_LIKE: Final = re.compile(r"[a-z]{2,}[a-z0-9]*([_-][a-z0-9]+)*")
 _MOST_SEGMENTS: Final = 4
@@ -116,7 +118,8 @@ def input_kind(node: Entry, text: str) -> str:
     longest = node.schema.get("maxLength")
     roomy = isinstance(longest, int) and longest > 200
     prose = isinstance(node.key, str) and node.key.lower() in _PROSE and "format" not in node.schema
-    return "block" if "\n" in text or len(text) > _LONG_LINE or roomy or prose else "text"
+    answer = node.path in _ANSWERS and node.schema.keys().isdisjoint({"format", "pattern", "maxLength"})
+    return "block" if "\n" in text or len(text) > _LONG_LINE or roomy or prose or answer else "text"
 
 
 def _is_pickable(text: str) -> bool:

@@ -303,7 +303,10 @@ def test_36_a_plain_question_of_any_shape_is_a_card_with_an_answer() -> None:
     reading = Reviewer.at(card, "answer").send(**{"v:": "{not json"})
     assert reading.answer == "{not json"
     unknown = cards.build(cards.CardRequest("t", "", {"x": [1]}, True))
-    assert Reviewer.at(unknown, "answer").send(**{"v:": '{"ok": 1.0}'}).answer == {"ok": 1.0}
+    assert Reviewer.at(unknown, "answer").send(**{"v:/~0": '{"ok": 1.0}'}).answer == '{"ok": 1.0}'
+    reviewer = Reviewer.at(unknown, "answer")
+    reviewer.press("refresh", **{"b:": "1"})
+    assert reviewer.send(**{"v:/~1": '{"ok": 1.0}'}).answer == {"ok": 1.0}
 
 
 def test_38_integers_are_sent_as_integers_and_whole_floats_stay_floats() -> None:
