@@ -56,11 +56,18 @@ def _vanished(pause: Pause, state: ThreadState, step: Step | None) -> Fate | Non
     if pause.status == PauseStatus.FAILED and not have_all_ended(pause):
         return None if state.tasks else Fate(PauseStatus.SUPERSEDED, WENT_ON)
     if pause.kind == Pause.Kind.BATCHED and state.tasks and have_open_positions(pause):
-        error = _error_for(pause, step)
-        return Fate(PauseStatus.FAILED, error) if error else None
+        if error := _error_for(pause, step):
+            return Fate(PauseStatus.FAILED, error)
+        if not _was_last_try(pause, step):
+            return None
     if pause.kind in ASKS_OF_CALLS and have_open_positions(pause):
         return Fate(PauseStatus.SUPERSEDED, NOT_RUN)
     return Fate(PauseStatus.DELIVERED)
+
+
+def _was_last_try(pause: Pause, step: Step | None) -> bool:
+    """Say whether the agent was given this answer often enough, and does not move: it may ask otherwise now."""
+    return step is not None and step.is_last_try and getattr(step.delivery, "pause_id", None) == pause.pk
 
 
 def _still_there(pause: Pause, state: ThreadState, step: Step | None) -> Fate | None:

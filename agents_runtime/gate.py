@@ -140,9 +140,7 @@ class Gate(BaseCallbackHandler):
             arguments=to_json(input_str if inputs is None else inputs),
             interrupt_ids=interrupt_ids(namespace),
         )
-        answer = self._ask(call)
-        if isinstance(answer, GateStop):
-            self.stop(answer)
+        answer = self.ask(call.tool, lambda: ledger.open_call(call))
         if isinstance(answer, ledger.Finished):
             self._give_again(call, answer)
         call_key = _ungated_key(call) if answer is None else answer.call_key
@@ -152,23 +150,27 @@ class Gate(BaseCallbackHandler):
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         """Record the result before the graph stores it."""
-        self._close(run_id, lambda: _ended(output))
+        self._close(run_id, lambda: ended(output))
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Record that it raised, or that it paused itself."""
         self._close(run_id, None if isinstance(error, TORN_DOWN) else lambda: _raised(error))
 
-    def stop(self, stop: GateStop) -> NoReturn:
+    def ask(self, tool: str, opens: Callable[[], ledger.Answer | GateStop]) -> ledger.Answer:
+        """Ask the ledger; return its answer, or stop here if that is the answer or there is none."""
+        try:
+            answer = in_database(opens)
+        except Exception as problem:
+            logging.getLogger(__name__).exception("the gate could not ask the ledger")
+            answer = GateStop("refused", tool, f"The ledger could not be asked: {problem}")
+        if isinstance(answer, GateStop):
+            self._stop(answer)
+        return answer
+
+    def _stop(self, stop: GateStop) -> NoReturn:
         """Remember why, and stop what was about to run."""
         self.stops.append(stop)
         raise ToolStopped(stop.reason)
-
-    def _ask(self, call: ledger.Call) -> ledger.Started | ledger.Finished | GateStop | None:
-        try:
-            return in_database(lambda: ledger.open_call(call))
-        except Exception as problem:
-            logging.getLogger(__name__).exception("the gate could not ask the ledger")
-            return GateStop("refused", call.tool, f"The ledger could not be asked: {problem}")
 
     def _give_again(self, call: ledger.Call, answer: ledger.Finished) -> NoReturn:
         taker = _taker.get()
@@ -176,7 +178,7 @@ class Gate(BaseCallbackHandler):
             raise ResultGiven(taker, _result(call, answer))
         ending = _as_ending(call, answer) if self._is_whole_task(call) else None
         if ending is None:
-            self.stop(GateStop("refused", call.tool, NOT_AGAIN.format(tool=call.tool)))
+            self._stop(GateStop("refused", call.tool, NOT_AGAIN.format(tool=call.tool)))
         raise ParentCommand(Command(graph=call.namespace, **ending))
 
     def _is_whole_task(self, call: ledger.Call) -> bool:
@@ -270,7 +272,8 @@ def in_database(work: Callable[[], Result]) -> Result:
     return _database_threads.submit(and_give_back).result()
 
 
-def _ended(output: Any) -> dict[str, Any]:
+def ended(output: Any) -> dict[str, Any]:
+    """Return how the ledger keeps a result: readable, and so that it can be given again."""
     return {
         "status": ExecutionStatus.SUCCEEDED,
         "result": encode(plain(output)),
@@ -280,7 +283,7 @@ def _ended(output: Any) -> dict[str, Any]:
 
 def _raised(error: BaseException) -> dict[str, Any]:
     if isinstance(error, ParentCommand):
-        return _ended(error.args[0])
+        return ended(error.args[0])
     if isinstance(error, GraphBubbleUp) or is_invalid_resume(error):
         return {"status": ExecutionStatus.SUSPENDED}
     return {"status": ExecutionStatus.RAISED, "error": f"{type(error).__name__}: {error}"}

@@ -7,7 +7,7 @@ The row is committed before the tool's code runs. Does not live here: stopping a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -27,6 +27,8 @@ Grant = ToolExecution.Grant
 DONE = frozenset({ExecutionStatus.SUCCEEDED, ExecutionStatus.ASSERTED})
 SUSPENDED = ExecutionStatus.SUSPENDED
 MAX_NAMESPACE = 500
+STARTED_BEFORE = "It was started before, and nobody knows how that ended."
+FAILED_BEFORE = "It failed before."
 BATCH_KINDS = (Pause.Kind.BATCHED, Pause.Kind.LEGACY)
 UNDERWAY = frozenset({PauseStatus.DELIVERING, PauseStatus.FAILED, PauseStatus.IN_DOUBT})
 
@@ -56,10 +58,15 @@ class Started:
 class Finished:
     """The call ran before, or a person said so: give this result again. ``edited``: changed arguments."""
 
+    call_key: str
     replay_type: str
     replay: bytes | None
     asserted: Json = None
     edited: Json = None
+
+
+Answer = Started | Finished | None
+"""None: the call is not gated, and the run goes on."""
 
 
 @dataclass(frozen=True)
@@ -91,21 +98,15 @@ class _Refused(Exception):
         self.kind, self.reason, self.pause = kind, storable(reason), pause
 
 
-def open_call(call: Call) -> Started | Finished | GateStop | None:
-    """Answer a call that wants to start; None means that it is not gated and the run goes on."""
-    with transaction.atomic():
-        run = Run.objects.select_for_update().get(pk=call.run_id)
-        try:
-            _check_run(run, call)
-            claim = _find_claim(run, call)
-            if claim is None and call.tool not in decode(run.gates):
-                return None
-            return _open(run, call, claim)
-        except _Refused as refused:
-            if refused.kind == "refused":
-                get_desk().tool_refused(run, call.tool, refused.reason)
-            pause_id = refused.pause.pk if refused.pause else None
-            return GateStop(refused.kind, call.tool, refused.reason, pause_id)
+def open_call(call: Call) -> Answer | GateStop:
+    """Answer a call that wants to start."""
+    return _answer(call, _open_gated)
+
+
+def open_once(*, run_id: UUID, epoch: int, key: str, arguments: Json) -> Answer | GateStop:
+    """Answer code of a plain node that wants to do something once; ``key`` names it within the run."""
+    call = Call(run_id, epoch, tool=key, tool_call_id="", namespace="", arguments=arguments, interrupt_ids=())
+    return _answer(call, _open_once)
 
 
 def close_call(
@@ -131,6 +132,19 @@ def close_call(
         execution.finished_at = database_now()
         execution.save()
         get_desk().tool_finished(execution)
+
+
+def _answer(call: Call, decide: Callable[[Run, Call], Answer]) -> Answer | GateStop:
+    with transaction.atomic():
+        run = Run.objects.select_for_update().get(pk=call.run_id)
+        try:
+            _check_run(run, call)
+            return decide(run, call)
+        except _Refused as refused:
+            if refused.kind == "refused":
+                get_desk().tool_refused(run, call.tool, refused.reason)
+            pause_id = refused.pause.pk if refused.pause else None
+            return GateStop(refused.kind, call.tool, refused.reason, pause_id)
 
 
 def _check_run(run: Run, call: Call) -> None:
@@ -201,10 +215,28 @@ def _rank_in_batch(claim: _Claim, call: Call) -> tuple[bool, bool, bool, bool, i
     return is_idle, claim.pause.status != PauseStatus.DELIVERED, is_other, has_run, claim.position
 
 
-def _open(run: Run, call: Call, claim: _Claim | None) -> Started | Finished:
+def _open_once(run: Run, call: Call) -> Started | Finished:
+    key = f"once:{digest(call.tool)}"
+    latest = _latest(run, key)
+    if latest is None:
+        return _start(run, call, None, key=key, attempt=1, grant=Grant.ONCE)
+    if latest.arguments_digest != digest(call.arguments):
+        raise _Refused("refused", f"The key {call.tool} was used before, with other arguments.")
+    if latest.status in DONE:
+        return _finished(latest, None)
+    if latest.status == ExecutionStatus.STARTED:
+        raise _Refused("in_doubt", STARTED_BEFORE)
+    if not latest.next_grant:
+        raise _Refused("refused", latest.error or FAILED_BEFORE)
+    return _start_again(run, call, None, latest)
+
+
+def _open_gated(run: Run, call: Call) -> Answer:
+    claim = _find_claim(run, call)
+    if claim is None and call.tool not in decode(run.gates):
+        return None
     key = claim.key if claim else f"{digest(call.namespace)}:{as_name(call.tool_call_id)}"
-    attempts = ToolExecution.objects.select_for_update().filter(run=run, call_key=key)
-    latest = attempts.order_by("-attempt").first()
+    latest = _latest(run, key)
     _check_decision(run, call, claim)
     if latest is None:
         _check_delivery(call, claim)
@@ -214,16 +246,27 @@ def _open(run: Run, call: Call, claim: _Claim | None) -> Started | Finished:
     if latest.status in DONE:
         return _finished(latest, claim)
     if latest.status == ExecutionStatus.STARTED:
-        raise _Refused("in_doubt", "It was started before, and nobody knows how that ended.", latest.pause)
+        raise _Refused("in_doubt", STARTED_BEFORE, latest.pause)
     if latest.status == SUSPENDED:
         return _reenter(latest, call)
     if not latest.next_grant:
-        raise _Refused("held", latest.error or "It failed before.", latest.pause)
+        raise _Refused("held", latest.error or FAILED_BEFORE, latest.pause)
     _check_delivery(call, claim)
+    return _start_again(run, call, claim, latest)
+
+
+def _latest(run: Run, key: str) -> ToolExecution | None:
+    """Lock and return the latest attempt at a call of a locked run."""
+    attempts = ToolExecution.objects.select_for_update().filter(run=run, call_key=key)
+    return attempts.order_by("-attempt").first()
+
+
+def _start_again(run: Run, call: Call, claim: _Claim | None, latest: ToolExecution) -> Started:
+    """Use up the permit that a person gave for one more attempt."""
     grant = Grant(latest.next_grant)
     latest.next_grant = ""
     latest.save(update_fields=["next_grant"])
-    return _start(run, call, claim, key=key, attempt=latest.attempt + 1, grant=grant)
+    return _start(run, call, claim, key=latest.call_key, attempt=latest.attempt + 1, grant=grant)
 
 
 def _check_decision(run: Run, call: Call, claim: _Claim | None) -> None:
@@ -270,6 +313,7 @@ def _fit(call: Call, allowed: Json, claim: _Claim) -> bool:
 def _finished(execution: ToolExecution, claim: _Claim | None) -> Finished:
     is_edited = claim is not None and isinstance(claim.answer, dict) and claim.answer.get("type") == "edit"
     return Finished(
+        call_key=execution.call_key,
         replay_type=execution.replay_type,
         replay=bytes(execution.replay) if execution.replay is not None else None,
         asserted=decode(execution.result) if execution.status == ExecutionStatus.ASSERTED else None,
