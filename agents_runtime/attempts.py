@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.db import models
 
 from agents_runtime.canonical import decode
+from agents_runtime.compiled import SOME_ID, Compiled
 from agents_runtime.desk import get_desk
 from agents_runtime.direct import database_now
 from agents_runtime.errors import Problem
@@ -16,6 +17,12 @@ from agents_runtime.payloads import allowed_arguments
 from agents_runtime.states import ExecutionStatus, PauseStatus
 
 NOBODY_KNOWS = "The run ended while it ran; nobody knows whether it took effect."
+_locked_started = Compiled(
+    lambda run_id: ToolExecution.objects.select_for_update().filter(
+        run=run_id, status=ExecutionStatus.STARTED
+    ),
+    SOME_ID,
+)
 LOST = "The worker ended while the tool ran; nobody knows whether it took effect."
 
 
@@ -29,7 +36,7 @@ class Doubts:
 
 def mark_doubts(run: Run) -> Doubts:
     """Mark attempts that were started and are run by nobody now; the caller holds the thread's lock."""
-    started = list(ToolExecution.objects.select_for_update().filter(run=run, status=ExecutionStatus.STARTED))
+    started = _locked_started.rows(run.pk)
     lost = [execution for execution in started if execution.in_doubt_since is None]
     for execution in lost:
         execution.in_doubt_since = database_now()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.db.models.functions import Now
-
 from agents_runtime.canonical import storable
+from agents_runtime.compiled import SOME_ID, Compiled, update
 from agents_runtime.errors import NotFound, StaleEpoch
 from agents_runtime.models import Pause, Run
 from agents_runtime.states import OPEN_PAUSE
@@ -28,6 +27,13 @@ CHANGEABLE = (
     "started_at",
     "finished_at",
 )
+_locked_run = Compiled(
+    lambda run_id: Run.objects.select_for_update(of=("self",)).select_related("agent").filter(pk=run_id),
+    SOME_ID,
+)
+_locked_open_pauses = Compiled(
+    lambda run_id: Pause.objects.select_for_update().filter(run=run_id, status__in=OPEN_PAUSE), SOME_ID
+)
 
 
 def as_name(text: str) -> str:
@@ -37,7 +43,7 @@ def as_name(text: str) -> str:
 
 def lock_run(run_id: UUID, epoch: int | None = None) -> Run:
     """Lock a run; raise ``NotFound``, or ``StaleEpoch`` if its epoch is not the one given."""
-    run = Run.objects.select_for_update(of=("self",)).select_related("agent").filter(pk=run_id).first()
+    run = _locked_run.first(run_id)
     if run is None:
         raise NotFound("There is no such run.")
     if epoch is not None and run.epoch != epoch:
@@ -47,7 +53,7 @@ def lock_run(run_id: UUID, epoch: int | None = None) -> Run:
 
 def open_pauses(run: Run) -> list[Pause]:
     """Lock the open pauses of a locked run, oldest first; each carries that run."""
-    pauses = list(Pause.objects.select_for_update().filter(run=run, status__in=OPEN_PAUSE))
+    pauses = _locked_open_pauses.rows(run.pk)
     for pause in pauses:
         pause.run = run
     return pauses
@@ -55,8 +61,7 @@ def open_pauses(run: Run) -> list[Pause]:
 
 def save_run(run: Run, *fields: str) -> None:
     """Save the named fields and the time of the change."""
-    changes = {name: getattr(run, name) for name in fields}
-    Run.objects.filter(pk=run.pk).update(**changes, updated_at=Now())
+    update(run, *fields, now=["updated_at"])
 
 
 def changeable(run: Run) -> dict[str, Any]:

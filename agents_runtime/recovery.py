@@ -14,6 +14,7 @@ from django.db.models import DurationField, Exists, F, OuterRef, Q, QuerySet, Va
 from django.db.models.functions import Now
 
 from agents_runtime import enqueue, thread_lock
+from agents_runtime.compiled import SOME_ID, Compiled
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
 
@@ -37,9 +38,12 @@ def with_work() -> QuerySet[Run]:
     )
 
 
+_work_of = Compiled(lambda run_id: with_work().filter(pk=run_id).only("pk"), SOME_ID)
+
+
 def has_work(run_id: UUID) -> bool:
     """Say whether a worker could bring this run forward now."""
-    return with_work().filter(pk=run_id).exists()
+    return bool(_work_of.rows(run_id))
 
 
 def sweep() -> int:

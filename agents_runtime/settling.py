@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from agents_runtime import attempts
 from agents_runtime.canonical import decode, encode
+from agents_runtime.compiled import insert, update
 from agents_runtime.desk import OpenedPause, get_desk
 from agents_runtime.direct import database_now
 from agents_runtime.fates import Fate, fate_of
@@ -149,7 +150,7 @@ def _close(pause: Pause, fate: Fate) -> None:
     pause.problems = encode(fate.problems)
     if not pause.is_open:
         pause.closed_at = database_now()
-    pause.save(update_fields=["status", "error", "problems", "closed_at"])
+    update(pause, "status", "error", "problems", "closed_at")
     get_desk().pause_closed(pause)
 
 
@@ -217,7 +218,7 @@ def _open(run: Run, found: _Found, last: Pause | None, *, place: int) -> OpenedP
     if last is not None and last.status == PauseStatus.REFUSED:
         asked = asked.after_refusal(last.answer_list, attempts.problems_of(last))
     first = asked.requests[0]
-    pause = Pause.objects.create(
+    pause = Pause(
         run=run,
         namespace=found.namespace,
         interrupt_id=found.interrupt_id,
@@ -231,7 +232,7 @@ def _open(run: Run, found: _Found, last: Pause | None, *, place: int) -> OpenedP
         calls=encode(asked.calls),
         response_schema=encode(first.response_schema),
     )
-    return OpenedPause(pause, asked.requests)
+    return OpenedPause(insert(pause), asked.requests)
 
 
 def _keep_error(settlement: _Settlement) -> None:

@@ -18,6 +18,7 @@ from django.db import transaction
 
 from agents_runtime import recovery, thread_lock
 from agents_runtime.canonical import decode
+from agents_runtime.compiled import update
 from agents_runtime.desk import get_desk
 from agents_runtime.direct import database_now
 from agents_runtime.engine import Engine
@@ -208,6 +209,6 @@ def _begin_delivery(pause: Pause, epoch: int) -> None:
     pause.become(PauseStatus.DELIVERING)
     pause.delivery_epoch, pause.error = epoch, ""
     pause.delivery_started_at = pause.delivery_started_at or database_now()
-    pause.save(update_fields=["status", "delivery_epoch", "error", "delivery_started_at"])
+    update(pause, "status", "delivery_epoch", "error", "delivery_started_at")
     if is_first:
         get_desk().delivery_started(pause)

@@ -15,6 +15,7 @@ import rfc8785
 from django.db import connection
 
 from agents_runtime.canonical import Json, storable
+from agents_runtime.compiled import insert
 from reviewer.accounts.models import User
 from reviewer.models import AuditEvent
 
@@ -53,7 +54,7 @@ def record(type: str, *, actor: User | None = None, subject: Subject) -> AuditEv
         "outcome": subject.outcome,
         "facts": {name: _safe(value) for name, value in subject.facts.items()},
     }
-    return AuditEvent.objects.create(
+    event = AuditEvent(
         type=type,
         payload=rfc8785.dumps(payload).decode("utf-8"),
         actor=actor,
@@ -65,6 +66,7 @@ def record(type: str, *, actor: User | None = None, subject: Subject) -> AuditEv
         tool=storable(subject.tool),
         outcome=subject.outcome,
     )
+    return insert(event)
 
 
 def _actor(actor: User | None) -> dict[str, object]:

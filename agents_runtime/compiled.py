@@ -1,0 +1,150 @@
+"""The statements that every step makes: their SQL is made once in a process, and run again with other values.
+
+Django builds SQL anew each time, and for one row by its key that takes several times as long as PostgreSQL
+takes to answer. What a query means is still said in Django's own words; rows, locks and defaults are as
+Django has them. Signals are not sent: nothing here listens to any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Generic, TypeVar, cast
+from uuid import UUID
+
+from django.db import connection, models
+from django.db.models.expressions import DatabaseDefault
+from django.db.models.query import get_related_populators
+
+Row = TypeVar("Row", bound=models.Model)
+SOME_ID = UUID("5c0c9d0b-7a0e-4c43-9f5e-3a1d1f0f6b7e")
+SOME_NUMBER = -7_316_904_552
+NOW = "STATEMENT_TIMESTAMP()"
+_populators: Any = get_related_populators  # the stubs are those of a later Django
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A query's SQL, which of its parameters are values, and what its rows become."""
+
+    sql: str
+    parameters: Sequence[object]
+    places: Sequence[tuple[int, int]]
+    columns: slice
+    names: Sequence[str]
+    populators: Sequence[Any]
+
+
+class Compiled(Generic[Row]):
+    """A query whose rows depend on a few values.
+
+    ``make`` gets the values and returns the queryset; ``examples`` are any values of these kinds that the
+    query holds nowhere else.
+    """
+
+    def __init__(self, make: Callable[..., models.QuerySet[Row]], *examples: object) -> None:
+        self._make = make
+        self._examples = examples
+        self._shape: _Shape | None = None
+        self._model: type[Row] | None = None
+
+    def rows(self, *values: object) -> list[Row]:
+        """Return the rows for these values. A query that locks is to be asked inside a transaction."""
+        shape = self._shape or self._compile()
+        parameters: list[Any] = list(shape.parameters)
+        for place, which in shape.places:
+            parameters[place] = values[which]
+        with connection.cursor() as cursor:
+            cursor.execute(shape.sql, parameters)
+            return [self._row(shape, found) for found in cursor.fetchall()]
+
+    def first(self, *values: object) -> Row | None:
+        """Return the first row for these values, if any."""
+        return next(iter(self.rows(*values)), None)
+
+    def _row(self, shape: _Shape, found: tuple[Any, ...]) -> Row:
+        row = cast(type[Row], self._model).from_db(connection.alias, shape.names, found[shape.columns])
+        for populator in shape.populators:
+            populator.populate(found, row)
+        return row
+
+    def _compile(self) -> _Shape:
+        """Make the SQL; two threads that do so at once make the same."""
+        queryset = self._make(*self._examples)
+        compiler = queryset.query.get_compiler(connection=connection)
+        sql, parameters = compiler.as_sql()
+        fields = compiler.klass_info["select_fields"]
+        columns = slice(fields[0], fields[-1] + 1)
+        self._model = queryset.model
+        self._shape = _Shape(
+            sql=sql,
+            parameters=parameters,
+            places=[
+                (place, self._examples.index(parameter))
+                for place, parameter in enumerate(parameters)
+                if parameter in self._examples
+            ],
+            columns=columns,
+            names=[column.target.attname for column, _, _ in compiler.select[columns]],
+            populators=_populators(compiler.klass_info, compiler.select, connection.alias),
+        )
+        return self._shape
+
+
+def insert(row: Row) -> Row:
+    """Insert a new row; its key and what the database fills in are set on it. Return it."""
+    fields = [field for field in _meta(row).concrete_fields if not _makes_its_own(field, row)]
+    values = [(field, field.pre_save(row, add=True)) for field in fields]
+    given = [(field, value) for field, value in values if not isinstance(value, DatabaseDefault)]
+    sql, returned = _insertion(type(row), tuple(field.attname for field, _ in given))
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [field.get_db_prep_save(value, connection) for field, value in given])
+        found = cursor.fetchone() if returned else ()
+    for name, value in zip(returned, found, strict=True):
+        setattr(row, name, value)
+    state = row._state  # noqa: SLF001  what Django's own insert sets
+    state.adding, state.db = False, connection.alias
+    return row
+
+
+def update(row: models.Model, *names: str, now: Sequence[str] = ()) -> None:
+    """Write these columns of a stored row; those in ``now`` get the database's time and stay unread."""
+    fields = [_meta(row).get_field(name) for name in names]
+    values = [field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields]
+    with connection.cursor() as cursor:
+        cursor.execute(_change(type(row), names, tuple(now)), [*values, row.pk])
+
+
+def _meta(model: models.Model | type[models.Model]) -> Any:
+    return model._meta  # noqa: SLF001  Django documents it as public
+
+
+def _makes_its_own(field: Any, row: models.Model) -> bool:
+    return isinstance(field, models.AutoField) and getattr(row, field.attname) is None
+
+
+@cache
+def _insertion(model: type[models.Model], given: tuple[str, ...]) -> tuple[str, Sequence[str]]:
+    """Return the statement, and the names of what it returns: every column that was not given."""
+    names = {field.attname: _quoted(field.column) for field in _meta(model).concrete_fields}
+    returned = [name for name in names if name not in given]
+    columns, holders = ", ".join(names[name] for name in given), ", ".join(["%s"] * len(given))
+    sql = f"INSERT INTO {_quoted(_meta(model).db_table)} ({columns}) VALUES ({holders})"  # noqa: S608
+    if returned:
+        sql += f" RETURNING {', '.join(names[name] for name in returned)}"
+    return sql, returned
+
+
+@cache
+def _change(model: type[models.Model], names: tuple[str, ...], now: tuple[str, ...]) -> str:
+    def column(name: str) -> str:
+        return _quoted(cast(Any, _meta(model).get_field(name)).column)
+
+    changes = [f"{column(name)} = %s" for name in names] + [f"{column(name)} = {NOW}" for name in now]
+    key = _quoted(cast(Any, _meta(model).pk).column)
+    return f"UPDATE {_quoted(_meta(model).db_table)} SET {', '.join(changes)} WHERE {key} = %s"  # noqa: S608
+
+
+def _quoted(name: str) -> str:
+    return connection.ops.quote_name(name)

@@ -1,0 +1,84 @@
+"""Compiled statements: the same rows and the same writes as Django's own, without making the SQL anew."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from agents_runtime.compiled import SOME_ID, Compiled, insert, update
+from agents_runtime.models import AgentSpec, Pause, Run, RunStep
+from agents_runtime.states import PauseStatus
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+@pytest.fixture
+def run() -> Run:
+    spec = AgentSpec.objects.create(name=f"a-{uuid4().hex}", source="nowhere", entry="a:b")
+    return insert(Run(agent=spec, input="{}", requested_by="tests"))
+
+
+def _field_values(row: Run | Pause | RunStep) -> dict[str, object]:
+    return {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+
+
+def test_an_inserted_row_is_what_django_reads_back(run: Run) -> None:
+    assert _field_values(run) == _field_values(Run.objects.get(pk=run.pk))
+    assert run.created_at is not None
+
+
+def test_a_row_with_a_counted_key_gets_its_key(run: Run) -> None:
+    step = insert(RunStep(run=run, key="a", kind=RunStep.Kind.NODE))
+    assert _field_values(step) == _field_values(RunStep.objects.get(run=run))
+
+
+def test_an_inserted_row_is_no_new_one_any_more(run: Run) -> None:
+    run.error = "changed"
+    run.save()
+    assert Run.objects.get(pk=run.pk).error == "changed"
+
+
+def test_constraints_hold_for_inserted_rows(run: Run) -> None:
+    insert(RunStep(run=run, key="a", kind=RunStep.Kind.NODE))
+    with pytest.raises(IntegrityError), transaction.atomic():
+        insert(RunStep(run=run, key="a", kind=RunStep.Kind.NODE))
+
+
+def test_an_update_writes_the_named_columns_alone(run: Run) -> None:
+    before = Run.objects.get(pk=run.pk)
+    run.error, run.trouble, run.output = "new", "step", "not named"
+    update(run, "error", "trouble", now=["updated_at"])
+    after = Run.objects.get(pk=run.pk)
+    assert (after.error, after.trouble, after.output) == ("new", "step", "")
+    assert after.updated_at > before.updated_at
+    assert after.status == before.status
+
+
+def test_a_query_by_other_values_gives_other_rows_with_what_is_joined(run: Run) -> None:
+    runs = Compiled(
+        lambda run_id, name: Run.objects.select_related("agent").filter(pk=run_id, agent__name=name),
+        SOME_ID,
+        "any name",
+    )
+    assert runs.first(uuid4(), run.agent.name) is None
+    assert runs.first(run.pk, "another name") is None
+    found = runs.first(run.pk, run.agent.name)
+    assert found == run
+    assert _field_values(found) == _field_values(run)
+    with CaptureQueriesContext(connection) as queries:
+        assert found.agent == run.agent
+    assert not queries
+
+
+def test_rows_keep_the_order_and_the_conditions_of_the_query(run: Run) -> None:
+    for place, status in ((2, PauseStatus.PENDING), (1, PauseStatus.PENDING), (0, PauseStatus.EXPIRED)):
+        Pause.objects.create(
+            run=run, interrupt_id=str(place), kind="question", value="1", place=place, status=status
+        )
+    pending = Compiled(
+        lambda run_id: Pause.objects.filter(run=run_id, status=PauseStatus.PENDING).order_by("place"), SOME_ID
+    )
+    assert [pause.place for pause in pending.rows(run.pk)] == [1, 2]
