@@ -66,7 +66,7 @@ def _vanished(pause: Pause, state: ThreadState, step: Step | None) -> Fate | Non
 
 
 def _was_last_try(pause: Pause, step: Step | None) -> bool:
-    """Say whether the agent was given this answer often enough, and does not move: it may ask otherwise now."""
+    """Say whether the agent was given this answer often enough without moving: it may ask otherwise now."""
     return step is not None and step.is_last_try and getattr(step.delivery, "pause_id", None) == pause.pk
 
 
