@@ -126,6 +126,7 @@ def _shown(state: ThreadState) -> str:
     shown = {
         "values": plain(state.values),
         "next": list(state.next),
+        "tasks": sorted(state.tasks),
         "interrupts": [raised.id for raised in state.interrupts],
         "checkpoint_id": state.checkpoint_id,
     }

@@ -53,6 +53,10 @@ OTHER_BUILD = (
     "This run began on another build of its agent: other nodes, tools, gates or libraries. "
     "Retry it to go on with the present build, or cancel it."
 )
+LOST_STEP = (
+    "This run waits in a step of {then}, and the present build of its agent makes {now} of it: it would lose "
+    "its place, or read as finished. Bring back the build that it began on and retry it there, or cancel it."
+)
 
 
 def advance(run_id: UUID) -> None:
@@ -106,7 +110,11 @@ def turn(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None)
     """
     run = lock_run(run_id, epoch)
     before = changeable(run)
-    pauses = settle(run, state, step)
+    if step is None and run.status != RunStatus.CANCELLED and (reason := _lost_step(run, state)):
+        fail(run, reason, Trouble.BUILD)
+        pauses: Sequence[Pause] = ()
+    else:
+        pauses = settle(run, state, step)
     if _was_stored(run) and not state.exists:
         fail(run, GONE, Trouble.CHECKPOINT)
     delivery = _begin(run, epoch, pauses, state)
@@ -131,6 +139,17 @@ def _obstacle(run: Run, epoch: int, engine: Engine) -> tuple[str, Trouble] | Non
     if not (deaths >= MAX_DEATHS or is_other_build) or not recovery.has_work(run.pk):
         return None
     return (OTHER_BUILD, Trouble.BUILD) if is_other_build else (DIED.format(deaths=deaths), Trouble.DEATHS)
+
+
+def _lost_step(run: Run, state: ThreadState) -> str:
+    """Say so if this build makes another step of the same checkpoint: a renamed node vanishes from it."""
+    stored = decode(run.state) if run.state and state.exists else {}
+    if stored.get("checkpoint_id") != state.checkpoint_id or "tasks" not in stored:
+        return ""
+    then, now = stored["tasks"], sorted(state.tasks)
+    if then == now:
+        return ""
+    return LOST_STEP.format(then=", ".join(then) or "nothing", now=", ".join(now) or "nothing")
 
 
 def _was_stored(run: Run) -> bool:
