@@ -1,4 +1,4 @@
-"""The front door of the agents' side: start, answer, retry, settle, add input, cancel.
+"""The front door of the agents' side: start, answer, retry, settle, add input, cancel; who is stuck.
 
 Every verb runs inside or opens a transaction and reads: lock, guard, change, tell the desk, wake a worker on
 commit. It imports no agent framework, so that the web may import it. Who may do what is not decided here.
@@ -16,11 +16,14 @@ from django.utils.translation import gettext as _
 from agents_runtime import attempts, enqueue, retention
 from agents_runtime.canonical import Json, decode, encode, has_lone_surrogates, to_json
 from agents_runtime.desk import get_desk
+from agents_runtime.diagnosis import Stuck, Way, Why, diagnose, find_stuck, is_of_other_build
 from agents_runtime.direct import database_now
 from agents_runtime.errors import AgentUnavailable, InvalidInput, NotFound, Problem, WrongState
 from agents_runtime.models import AgentSpec, Pause, Run, ToolExecution
 from agents_runtime.records import lock_run, open_pauses, save_run
 from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
+
+__all__ = ["Stuck", "Way", "Why", "diagnose", "find_stuck", "lock_run"]  # the front door shows these, too
 
 Grant = ToolExecution.Grant
 ALREADY_STARTED = "Withdrawn because the run was cancelled; its tool had already started."
@@ -144,6 +147,31 @@ def add_input(run_id: UUID, input: Json, *, close_open_reviews: bool = False) ->
     _make_room(run, close_open_reviews=close_open_reviews)
     run.pending_input, run.finished_at, run.pruned_at = encode(input), None, None
     _set_to_work(run, "pending_input", "finished_at", "pruned_at", "closes_reviews")
+    return run
+
+
+@transaction.atomic
+def accept_build(run_id: UUID) -> Run:
+    """Let a run that began on another build of its agent go on with the one that is registered now."""
+    run = lock_run(run_id)
+    if not is_of_other_build(run):
+        raise WrongState(_("The run is on the present build of its agent already."))
+    if run.status == RunStatus.FAILED:
+        return retry(run_id)
+    if not run.is_live:
+        raise WrongState(_("The run is %(status)s.") % {"status": run.get_status_display().lower()})
+    run.fingerprint = run.agent.fingerprint
+    save_run(run, "fingerprint")
+    return run
+
+
+@transaction.atomic
+def wake(run_id: UUID) -> Run:
+    """Have a worker look at a live run now: it delivers what is decided and reads what the thread asks."""
+    run = lock_run(run_id)
+    if not run.is_live:
+        raise WrongState(_("The run is %(status)s.") % {"status": run.get_status_display().lower()})
+    enqueue.start_run(run.pk)
     return run
 
 

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from agents_runtime.canonical import Json
 from agents_runtime.desk import ReviewRequest
+from reviewer.cards import Card
 from reviewer.clock import database_now
 from reviewer.models import Queue, ReviewTask, Verdict
 from reviewer.models.queues import OnExpiry
@@ -50,16 +51,25 @@ def is_over(task: ReviewTask) -> bool:
     return task.due_at is not None and task.due_at <= database_now()
 
 
+def ends_in_rejection(task: ReviewTask, card: Card) -> bool:
+    """Say whether the task, whose card this is, will be rejected when its time is over, and not held."""
+    return (
+        task.on_expiry == OnExpiry.REJECT
+        and task.kind == ReviewTask.Kind.TOOL_CALL
+        and any(choice.verdict == Verdict.REJECT for choice in card.choices)
+    )
+
+
 def rejection_of(task: ReviewTask) -> Json:
     """Return the rejection that ends a task for want of a decision, or None if it can only be held.
 
     Only a tool call with a branch to reject it can be rejected: an answer to a question would be a made-up
     one, and to go on from a breakpoint would be an approval.
     """
-    if task.on_expiry != OnExpiry.REJECT or task.kind != ReviewTask.Kind.TOOL_CALL:
+    if task.on_expiry != OnExpiry.REJECT:
         return None
     card = card_of(task)
-    if all(choice.verdict != Verdict.REJECT for choice in card.choices):
+    if not ends_in_rejection(task, card):
         return None
     told = f"{NO_DECISION} Nobody decided by the deadline of {task.expiry_label}."
     candidates: tuple[Json, ...] = (

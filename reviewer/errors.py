@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agents_runtime.errors import Problem
@@ -24,7 +25,10 @@ class NotAllowed(ReviewProblem):
 
 
 class Conflict(ReviewProblem):
-    """It has moved on: ``code`` says how; ``who`` and ``when`` say by whom, where a person did it."""
+    """It has moved on: ``code`` says how; ``who`` and ``when`` say by whom, where a person did it.
+
+    ``task`` is the one it is about; ``tasks`` are those that stand in the way.
+    """
 
     def __init__(
         self,
@@ -34,12 +38,14 @@ class Conflict(ReviewProblem):
         who: str = "",
         when: dt.datetime | None = None,
         task: ReviewTask | None = None,
+        tasks: Sequence[ReviewTask] = (),
     ) -> None:
         super().__init__(message)
         self.code = code
         self.who = who
         self.when = when
         self.task = task
+        self.tasks = tasks
 
 
 class Invalid(ReviewProblem):

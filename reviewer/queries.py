@@ -16,8 +16,10 @@ from django.db.models.functions import Now
 from django.utils.timezone import localdate
 from django.utils.translation import gettext as _
 
+from agents_runtime import runs as front_door
 from agents_runtime.canonical import storable
 from agents_runtime.models import AgentSpec, RegistrationProblem, Run
+from agents_runtime.states import ExecutionStatus
 from reviewer.accounts import permissions
 from reviewer.accounts.models import Role, User
 from reviewer.errors import NotAllowed, NotFound
@@ -229,6 +231,14 @@ def runs(user: User, wanted: RunFilter) -> QuerySet[Run]:
     return found.annotate(open_tasks=Count("tasks", filter=Q(tasks__status=TaskStatus.OPEN)))
 
 
+def stuck_runs(user: User) -> QuerySet[Run]:
+    """Return the runs of this person's queues that may be stuck, longest first; 403 for who leads nothing."""
+    if not permissions.can_see_stuck(user):
+        raise NotAllowed(_("Only leads, administrators and auditors see the runs that are stuck."))
+    watched = Run.objects.filter(permissions.watched_runs(user)).values("pk")
+    return front_door.find_stuck(Run.objects.filter(pk__in=watched))
+
+
 def find_run(user: User, text: str) -> Run | None:
     """Return the one visible run whose id is, or starts with, this text (``r-1a2b3c4d`` or a whole id)."""
     start = text.strip().lower().removeprefix("r-")
@@ -246,6 +256,16 @@ def run_tasks(user: User, run: Run) -> Sequence[ReviewTask]:
         .prefetch_related("decisions__person")
         .order_by("created_at", "pause__place", "position", "pk")
     )
+
+
+def open_tasks_of_run(run: Run) -> QuerySet[ReviewTask]:
+    """Return what the run asks people now, seen or not: only to count it, and to close it."""
+    return ReviewTask.objects.open().filter(run=run)
+
+
+def tools_under_way(run: Run) -> set[str]:
+    """Return the gated tools of the run that have started and whose end nobody has recorded."""
+    return set(run.executions.filter(status=ExecutionStatus.STARTED).values_list("tool", flat=True))
 
 
 def requesters(runs: Iterable[Run]) -> dict[str, User]:

@@ -1,14 +1,16 @@
-"""What a person does to a run as a whole: start, retry, settle, give it new input, cancel.
+"""What a person does to a run as a whole: start, retry, settle, wake, give it new input, cancel.
 
 Each verb checks the right, calls the runtime's front door and records who did it, in one transaction.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import transaction
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from agents_runtime import runs
 from agents_runtime.canonical import Json, digest
@@ -18,7 +20,8 @@ from reviewer.accounts import permissions
 from reviewer.accounts.models import User
 from reviewer.audit.record import record
 from reviewer.audit.subjects import of_run
-from reviewer.errors import NotAllowed
+from reviewer.errors import Conflict, NotAllowed
+from reviewer.models import ReviewTask
 
 
 @transaction.atomic
@@ -54,10 +57,34 @@ def settle(
 
 
 @transaction.atomic
-def add_input(run_id: UUID, *, input: Json, by: User) -> Run:
-    """Give a finished run its next input; refused while reviews are open."""
+def accept_build(run_id: UUID, *, by: User) -> Run:
+    """Let a run of another build go on with the present one."""
+    _guard(run_id, by=by)
+    run = runs.accept_build(run_id)
+    record("run.build_accepted", actor=by, subject=of_run(run, build=run.fingerprint))
+    return _publish(run)
+
+
+@transaction.atomic
+def wake(run_id: UUID, *, by: User) -> Run:
+    """Have a worker look at a run that nobody works on."""
+    _guard(run_id, by=by)
+    run = runs.wake(run_id)
+    record("run.woken", actor=by, subject=of_run(run))
+    return _publish(run)
+
+
+@transaction.atomic
+def add_input(run_id: UUID, *, input: Json, by: User, close_open_reviews: bool = False) -> Run:
+    """Give a run its next input; ``Conflict`` names the tasks that are open, unless they are to be closed."""
     guard_may_feed(queries.get_run(by, run_id), by=by)
-    run = runs.add_input(run_id, input=input)
+    tasks = queries.open_tasks_of_run(runs.lock_run(run_id))
+    open_tasks = tasks.count()
+    if open_tasks and not close_open_reviews:
+        raise _open_reviews(open_tasks, list(queries.visible_tasks(by).filter(pk__in=tasks.values("pk"))))
+    run = runs.add_input(run_id, input=input, close_open_reviews=close_open_reviews)
+    if close_open_reviews and run.closes_reviews:
+        record("run.reviews_closed", actor=by, subject=of_run(run, tasks=open_tasks))
     record("run.input_added", actor=by, subject=of_run(run, input_digest=digest(input)))
     return _publish(run)
 
@@ -69,6 +96,15 @@ def cancel(run_id: UUID, *, by: User) -> Run:
     run = runs.cancel(run_id)
     record("run.cancel_asked", actor=by, subject=of_run(run))
     return _publish(run)
+
+
+def _open_reviews(count: int, visible: Sequence[ReviewTask]) -> Conflict:
+    message = ngettext(
+        "The run waits for %(n)s decision. Decide it first, or ask to close it.",
+        "The run waits for %(n)s decisions. Decide them first, or ask to close them.",
+        count,
+    )
+    return Conflict(message % {"n": count}, code="open_reviews", tasks=visible)
 
 
 def guard_may_feed(run: Run, *, by: User) -> None:

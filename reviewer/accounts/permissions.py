@@ -91,6 +91,19 @@ def can_feed_run(user: User, *, requested_by: str) -> bool:
     )
 
 
+def can_see_stuck(user: User) -> bool:
+    """Say whether this person sees the page of runs that are stuck."""
+    return can_lead(user) or can_audit(user)
+
+
+def watched_runs(user: User) -> Q:
+    """Return the condition on ``Run`` for the runs whose being stuck is this person's to look after."""
+    if sees_all_queues(user):
+        return Q()
+    led = user.memberships.filter(leads=True).values("queue")
+    return Q(requested_by=user.reference) | Q(tasks__queue__in=led)
+
+
 def can_audit(user: User) -> bool:
     """Say whether this person may read the whole trail."""
     return user.role in {Role.ADMIN, Role.AUDITOR}

@@ -118,9 +118,13 @@ class StartRun(Body):
 
 
 class NewInput(Body):
-    """The next input of a finished run."""
+    """The next input of a run."""
 
     input: Any
+    close_open_reviews: bool = Field(
+        default=False,
+        description="Close the run's open tasks first, undecided; without it they refuse the input (409).",
+    )
 
 
 class Settlement(Body):

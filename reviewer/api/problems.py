@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
+from uuid import UUID
 
 import structlog
 from django.core.exceptions import RequestDataTooBig
@@ -35,15 +36,16 @@ class Problem(BaseModel):
 
     error: str = Field(
         description=(
-            "unauthorized, not_found, not_allowed, taken, stale, decided, closed, moved, wrong_state, "
-            "agent_unavailable, invalid, unread, malformed, not_a_method, too_large, in_progress, "
-            "idempotency_key_reused, broken"
+            "unauthorized, not_found, not_allowed, taken, stale, decided, closed, moved, open_reviews, "
+            "wrong_state, agent_unavailable, invalid, unread, malformed, not_a_method, too_large, "
+            "in_progress, idempotency_key_reused, broken"
         )
     )
     message: str
     problems: list[Pointed] = []
     who: str | None = None
     when: dt.datetime | None = None
+    tasks: list[UUID] = Field(default=[], description="For `open_reviews`: the tasks that are open.")
 
 
 class KeyReused(Invalid):
@@ -87,7 +89,11 @@ def _not_allowed(problem: NotAllowed) -> tuple[int, Problem]:
 
 def _conflict(problem: Conflict) -> tuple[int, Problem]:
     return HTTPStatus.CONFLICT, Problem(
-        error=problem.code, message=str(problem), who=problem.who or None, when=problem.when
+        error=problem.code,
+        message=str(problem),
+        who=problem.who or None,
+        when=problem.when,
+        tasks=[task.pk for task in problem.tasks],
     )
 
 

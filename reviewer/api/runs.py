@@ -61,8 +61,14 @@ def settle_run(request: ApiRequest, run_id: UUID, body: Settlement) -> RunShape:
 @router.post("/runs/{uuid:run_id}/input", response={200: RunShape, **REFUSALS}, summary="Give new input")
 @idempotent
 def add_input(request: ApiRequest, run_id: UUID, body: NewInput) -> RunShape:
-    """Start the next turn of a run that is not waiting for people."""
-    return _shape(request, steering.add_input(run_id, input=body.input, by=request.auth))
+    """Start the next turn of a run. While it waits for people: 409 `open_reviews`, and `tasks` says which.
+
+    With `close_open_reviews` they are closed first, superseded and on record, and none of their tools runs.
+    """
+    run = steering.add_input(
+        run_id, input=body.input, close_open_reviews=body.close_open_reviews, by=request.auth
+    )
+    return _shape(request, run)
 
 
 def _shape(request: ApiRequest, run: Run) -> RunShape:

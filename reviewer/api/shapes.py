@@ -56,6 +56,9 @@ class TaskRow(BaseModel):
     claim_version: int
     created_at: dt.datetime
     due_at: dt.datetime | None
+    expires_at: dt.datetime | None = Field(description="When `on_expiry` happens unless somebody decides.")
+    on_expiry: str | None = Field(description="hold (stays open, overdue), reject; null without a deadline.")
+    overdue_at: dt.datetime | None = Field(description="When it was found undecided after its deadline.")
     closed_at: dt.datetime | None
 
 
@@ -152,10 +155,14 @@ class RunShape(BaseModel):
     input: Any
     output: Any = Field(description="null until finished.")
     error: str
+    trouble: str = Field(
+        description="Its kind: step, tool, agent, build, checkpoint, deaths, batch; empty without one."
+    )
     requested_by: str
     created_at: dt.datetime
     started_at: dt.datetime | None
     finished_at: dt.datetime | None
+    checkpoints_deleted_at: dt.datetime | None = Field(description="The run takes no input any more.")
     pauses: list[PauseShape]
     in_doubt: list[Doubt]
 
@@ -232,6 +239,9 @@ def _row_fields(task: ReviewTask) -> dict[str, Any]:
         "claim_version": task.claim_version,
         "created_at": task.created_at,
         "due_at": task.due_at,
+        "expires_at": task.due_at,
+        "on_expiry": task.on_expiry if task.due_at else None,
+        "overdue_at": task.overdue_at,
         "closed_at": task.closed_at,
     }
 
@@ -281,10 +291,12 @@ def run_shape(run: Run, *, visible_tasks: Collection[UUID]) -> RunShape:
         input=decode(run.input),
         output=decode(run.output) if run.output else None,
         error=run.error,
+        trouble=run.trouble,
         requested_by=requester.display_name if requester else run.requested_by,
         created_at=run.created_at,
         started_at=run.started_at,
         finished_at=run.finished_at,
+        checkpoints_deleted_at=run.thread_deleted_at,
         pauses=[_pause(pause, visible_tasks) for pause in pauses],
         in_doubt=[_doubt(execution) for execution in _in_doubt(run)],
     )

@@ -60,13 +60,6 @@ _BY_SYSTEM = {
         "warn",
         gettext_lazy("Nobody decided in time. The card stays open."),
     ),
-    "run.asked_again": _Plain(
-        "rotate-ccw",
-        gettext_lazy("Asked again"),
-        "warn",
-        gettext_lazy("The agent refused the last answers. Nothing was run; new cards ask again."),
-        "error",
-    ),
     "run.thread_deleted": _Plain(
         "trash-2",
         gettext_lazy("Checkpoints deleted"),

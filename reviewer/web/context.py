@@ -112,7 +112,11 @@ def _queues(user: User) -> NavSection:
 def _lead(user: User) -> NavSection:
     if not permissions.can_lead(user):
         return NavSection("lead", _("Lead"), ())
-    pages = [_page("workload", "gauge", _("Workload")), _page("queues", "layers", _("Queues and rules"))]
+    pages = [
+        _page("workload", "gauge", _("Workload")),
+        _page("queues", "layers", _("Queues and rules")),
+        _page("stuck", "wrench", _("Stuck runs")),
+    ]
     return NavSection("lead", _("Lead"), [page for page in pages if page is not None])
 
 
@@ -121,9 +125,14 @@ def _admin(user: User) -> NavSection:
         _page("audit", "scroll-text", _("Audit trail")) if permissions.can_audit(user) else None,
         _page("agents", "bot", _("Agents")),
         _page("runs", "play", _("Runs")),
+        _page("stuck", "wrench", _("Stuck runs")) if _only_audits(user) else None,
     ]
     title = _("Admin") if permissions.can_audit(user) else _("Agents at work")
     return NavSection("admin", title, [page for page in pages if page is not None])
+
+
+def _only_audits(user: User) -> bool:
+    return permissions.can_see_stuck(user) and not permissions.can_lead(user)
 
 
 def _page(name: str, icon: str, label: str) -> NavItem | None:

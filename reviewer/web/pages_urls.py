@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from reviewer.web import agents, audit, queues, run, runs, workload
+from reviewer.web import agents, audit, queues, run, runs, stuck, workload
 
 urlpatterns = [
     path("search/", runs.search, name="search"),
@@ -17,10 +17,14 @@ urlpatterns = [
     path("runs/<uuid:run_id>/retry/", run.retry, name="run_retry"),
     path("runs/<uuid:run_id>/settle/", run.settle, name="run_settle"),
     path("runs/<uuid:run_id>/input/", run.add_input, name="run_input"),
+    path("runs/<uuid:run_id>/wake/", run.wake, name="run_wake"),
+    path("runs/<uuid:run_id>/build/", run.accept_build, name="run_build"),
+    path("stuck/", stuck.stuck, name="stuck"),
     path("agents/", agents.agents, name="agents"),
     path("queues/", queues.queues, name="queues"),
     path("queues/<slug:slug>/", queues.queue, name="queue"),
     path("queues/<slug:slug>/rename/", queues.rename, name="queue_rename"),
+    path("queues/<slug:slug>/deadline/", queues.set_deadline, name="queue_deadline"),
     path("queues/<slug:slug>/members/", queues.set_member, name="queue_member"),
     path("queues/<slug:slug>/members/remove/", queues.remove_member, name="queue_member_remove"),
     path("queues/<slug:slug>/policies/", queues.save_policy, name="policy_save"),

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from agents_runtime.errors import Problem
 from reviewer.errors import Invalid
 from reviewer.models import Policy
-from reviewer.models.queues import Risk
+from reviewer.models.queues import OnExpiry, Risk
 from reviewer.web.requests import whole_number
 
 MOST_MINUTES = 60 * 24 * 90
@@ -25,6 +25,7 @@ class PolicyArguments(TypedDict):
     tool: str
     risk: str
     minutes_to_decide: int | None
+    on_expiry: str
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class PolicyForm:
     tool: str = ""
     risk: str = Risk.MEDIUM
     minutes: str = ""
+    on_expiry: str = OnExpiry.HOLD
     is_known: bool = False
     problems: Mapping[str, str] = field(default_factory=dict)
 
@@ -48,22 +50,25 @@ class PolicyForm:
             agent=self.agent,
             tool=self.tool,
             risk=self.risk,
-            minutes_to_decide=self._minutes(),
+            minutes_to_decide=minutes_of(self.minutes),
+            on_expiry=self.on_expiry,
         )
 
     def with_problems(self, problems: Iterable[Problem]) -> PolicyForm:
         """Return the form with messages at its fields."""
         return replace(self, problems={problem.pointer.lstrip("/"): problem.message for problem in problems})
 
-    def _minutes(self) -> int | None:
-        if not self.minutes:
-            return None
-        minutes = whole_number(self.minutes)
-        if minutes is None or not 0 < minutes <= MOST_MINUTES:
-            raise _invalid(
-                "/minutes", _("Enter a whole number from 1 to %(most)s, or nothing") % {"most": MOST_MINUTES}
-            )
-        return minutes
+
+def minutes_of(typed: str) -> int | None:
+    """Return the minutes that were typed, None for nothing; ``Invalid`` at /minutes for anything else."""
+    if not typed:
+        return None
+    minutes = whole_number(typed)
+    if minutes is None or not 0 < minutes <= MOST_MINUTES:
+        raise _invalid(
+            "/minutes", _("Enter a whole number from 1 to %(most)s, or nothing") % {"most": MOST_MINUTES}
+        )
+    return minutes
 
 
 def policy_form(policy: Policy) -> PolicyForm:
@@ -74,6 +79,7 @@ def policy_form(policy: Policy) -> PolicyForm:
         tool=policy.tool,
         risk=policy.risk,
         minutes=str(policy.minutes_to_decide or ""),
+        on_expiry=policy.on_expiry,
         is_known=True,
     )
 
@@ -86,6 +92,7 @@ def read_policy(posted: Mapping[str, str]) -> PolicyForm:
         tool=posted.get("tool", "").strip(),
         risk=posted.get("risk", ""),
         minutes=posted.get("minutes", "").strip(),
+        on_expiry=posted.get("on_expiry", OnExpiry.HOLD),
         is_known=posted.get("known") == "1",
     )
 

@@ -19,8 +19,8 @@ from reviewer.accounts import permissions
 from reviewer.accounts.models import User
 from reviewer.errors import Invalid, NotFound
 from reviewer.models import Queue
-from reviewer.models.queues import Risk
-from reviewer.web.policyforms import PolicyForm, policy_form, read_policy
+from reviewer.models.queues import OnExpiry, Risk
+from reviewer.web.policyforms import PolicyForm, minutes_of, policy_form, read_policy
 from reviewer.web.requests import person, safe_next, whole_number
 
 TASKS_A_PAGE = 50
@@ -63,6 +63,20 @@ def rename(request: HttpRequest, slug: str) -> HttpResponse:
         return _queue_page(request, reader, queries.get_queue(reader, slug), typed, status=422)
     messages.success(request, _("Saved."))
     return redirect("queue", slug)
+
+
+@require_POST
+def set_deadline(request: HttpRequest, slug: str) -> HttpResponse:
+    """Set how long cards of a queue may wait, and what happens then."""
+    reader = person(request)
+    minutes, on_expiry = request.POST.get("minutes", "").strip(), request.POST.get("on_expiry", "")
+    try:
+        organising.set_deadline(slug, minutes_to_decide=minutes_of(minutes), on_expiry=on_expiry, by=reader)
+    except Invalid as problem:
+        typed = {"minutes": minutes, "on_expiry": on_expiry, "deadline_problems": problem.problems}
+        return _queue_page(request, reader, queries.get_queue(reader, slug), typed, status=422)
+    messages.success(request, _("The deadline holds for cards from now on."))
+    return redirect(reverse("queue", args=[slug]) + "#deadline")
 
 
 @require_POST
@@ -158,6 +172,9 @@ def _queue_page(
         "agents": queries.agents(reader),
         "other_queues": queries.visible_queues(reader).exclude(pk=found.pk),
         "risks": Risk.choices,
+        "expiries": OnExpiry.choices,
+        "minutes": str(found.minutes_to_decide or ""),
+        "on_expiry": found.on_expiry,
         "leads": permissions.leads_queue(reader, found.pk),
         "reader": reader,
         **typed,

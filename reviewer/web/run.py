@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -15,13 +16,16 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from agents_runtime import runs
 from agents_runtime.canonical import Json, decode
 from agents_runtime.errors import InvalidInput
 from agents_runtime.models import Run
+from agents_runtime.runs import Stuck, Way
 from agents_runtime.states import RunStatus
 from reviewer import queries, steering
 from reviewer.accounts import permissions
 from reviewer.accounts.models import User
+from reviewer.errors import Conflict
 from reviewer.timeline import Story, tell
 from reviewer.web.inputforms import input_form, misfits, read_input
 from reviewer.web.requests import person, safe_next, whole_number
@@ -48,9 +52,12 @@ def steer(request: HttpRequest, run_id: UUID) -> HttpResponse:
 
 @require_POST
 def cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """Stop the run."""
-    steering.cancel(run_id, by=person(request))
+    """Stop the run, and say so where a tool had started already."""
+    run = steering.cancel(run_id, by=person(request))
     messages.info(request, _("The run is cancelled. Its open cards were withdrawn."))
+    if started := queries.tools_under_way(run):
+        told = _("Already started, and not undone: %(tools)s. Look at the target.")
+        messages.warning(request, told % {"tools": ", ".join(sorted(started))})
     return _go_on(request, run_id)
 
 
@@ -59,6 +66,22 @@ def retry(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Permit one more attempt."""
     steering.retry(run_id, by=person(request))
     messages.info(request, _("One more attempt is on its way."))
+    return _go_on(request, run_id)
+
+
+@require_POST
+def wake(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Have a worker look at the run."""
+    steering.wake(run_id, by=person(request))
+    messages.info(request, _("A worker looks at it as soon as one is free."))
+    return _go_on(request, run_id)
+
+
+@require_POST
+def accept_build(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Let the run go on with the build of its agent that is registered now."""
+    steering.accept_build(run_id, by=person(request))
+    messages.info(request, _("The run goes on with the present build."))
     return _go_on(request, run_id)
 
 
@@ -91,15 +114,17 @@ def add_input(request: HttpRequest, run_id: UUID) -> HttpResponse:
     form = input_form(found.agent, with_example=False)
     if request.method == "GET":
         return _input_page(request, found, {"form": form})
-    reading = read_input(form, request)
+    reading, closes = read_input(form, request), request.POST.get("close_open_reviews") == "1"
+    context = {"form": reading.form, "errors": reading.errors, "closes": closes}
     if reading.is_op or reading.errors:
-        context = {"form": reading.form, "errors": reading.errors}
         return _input_page(request, found, context, status=200 if reading.is_op else 422)
     try:
-        steering.add_input(run_id, input=reading.answer, by=reader)
+        steering.add_input(run_id, input=reading.answer, by=reader, close_open_reviews=closes)
     except InvalidInput as problem:
-        errors = misfits(reading.form, problem)
-        return _input_page(request, found, {"form": reading.form, "errors": errors}, status=422)
+        context["errors"] = misfits(reading.form, problem)
+        return _input_page(request, found, context, status=422)
+    except Conflict as problem:
+        return _input_page(request, found, context | {"refused": str(problem)}, status=409)
     messages.success(request, _("The run works on with the new input."))
     return redirect("run", run_id)
 
@@ -120,7 +145,7 @@ def run_context(reader: User, found: Run) -> dict[str, Any]:
         "zone": timezone.get_current_timezone_name(),
         "may_audit": permissions.can_audit(reader),
         "may": _may(reader, found, story),
-        "steer_key": f"{found.status}-{len(story.doubts)}-{len(story.failed)}",
+        "steer_key": f"{found.status}-{len(story.doubts)}-{len(story.failed)}-{found.trouble}",
     }
 
 
@@ -133,13 +158,28 @@ def _may(reader: User, found: Run, story: Story) -> dict[str, bool]:
     """Return what the reader can do to the run in its present state."""
     if not permissions.can_steer_run(reader, run_id=found.pk, requested_by=found.requested_by):
         return {}
+    ways = {way for stuck in _stuck(found) for way in stuck.ways}
     return {
         "cancel": found.is_live or found.status == RunStatus.FAILED,
-        "retry": found.status == RunStatus.FAILED or _waits_with_a_failure(found, story),
+        "retry": Way.RETRY in ways or _waits_with_a_failure(found, story),
+        "build": Way.ACCEPT_BUILD in ways,
+        "wake": Way.WAKE in ways,
         "settle": found.status == RunStatus.IN_DOUBT,
-        "input": found.status == RunStatus.FINISHED
+        "input": _takes_input(found, story)
         and permissions.can_feed_run(reader, requested_by=found.requested_by),
     }
+
+
+def _stuck(found: Run) -> Sequence[Stuck]:
+    """Say why the run is stuck; one at work is not asked about, since its page is redrawn all the time."""
+    return () if found.status == RunStatus.RUNNING else runs.diagnose([found])
+
+
+def _takes_input(found: Run, story: Story) -> bool:
+    """A run that asks people takes input, too, but only after a question: its cards are closed for it."""
+    if found.status == RunStatus.FINISHED:
+        return found.thread_deleted_at is None
+    return found.status == RunStatus.WAITING and not story.failed
 
 
 def _waits_with_a_failure(found: Run, story: Story) -> bool:
@@ -149,7 +189,10 @@ def _waits_with_a_failure(found: Run, story: Story) -> bool:
 def _input_page(
     request: HttpRequest, found: Run, context: dict[str, object], *, status: int = 200
 ) -> HttpResponse:
-    return render(request, "runs/input.html", {"run": found, **context}, status=status)
+    tasks = list(queries.open_tasks_of_run(found))
+    visible = queries.visible_tasks(person(request)).filter(pk__in=[task.pk for task in tasks])
+    shown = {"run": found, "open_count": len(tasks), "open_tasks": list(visible), **context}
+    return render(request, "runs/input.html", shown, status=status)
 
 
 def _result(text: str) -> Json:

@@ -108,7 +108,8 @@ def test_what_a_run_cannot_do_now_is_a_conflict(
     if verb == "cancel":
         api_client(cast.developer).post(f"runs/{run_id}/cancel")
     response = api_client(cast.developer).post(f"runs/{run_id}/{verb}", body)
-    assert (response.status_code, json_of(response)["error"]) == (409, "wrong_state")
+    code = "open_reviews" if verb == "input" else "wrong_state"
+    assert (response.status_code, json_of(response)["error"]) == (409, code)
     assert json_of(response)["message"]
 
 
@@ -153,3 +154,39 @@ def _wait(program: ApiClient, run_id: str, status: str) -> Any:
             return run
         time.sleep(0.1)
     raise AssertionError(run)
+
+
+def test_input_for_a_run_that_asks_people_is_refused_and_names_the_open_tasks(
+    cast: Cast, api_client: Programs
+) -> None:
+    task = open_refund(by=cast.developer)
+    program = api_client(cast.developer)
+    response = program.post(f"runs/{task.run_id}/input", {"input": {}})
+    problem = json_of(response)
+    assert (response.status_code, problem["error"]) == (409, "open_reviews")
+    assert problem["tasks"] == [str(task.pk)]
+    task.refresh_from_db()
+    assert task.is_open
+
+
+def test_input_closes_the_open_tasks_when_asked_to(cast: Cast, api_client: Programs) -> None:
+    task = open_refund(by=cast.developer)
+    AgentSpec.objects.filter(pk=task.run.agent_id).update(input_schema="{}")
+    program = api_client(cast.developer)
+    response = program.post(f"runs/{task.run_id}/input", {"input": {}, "close_open_reviews": True})
+    assert (response.status_code, json_of(response)["status"]) == (200, "running")
+    task.refresh_from_db()
+    assert task.status == "superseded"
+    assert AuditEvent.objects.get(type="run.reviews_closed").actor == cast.developer
+    assert program.post(f"runs/{task.run_id}/input", {"input": {}}).status_code == 409
+
+
+def test_a_deadline_and_what_happens_then_stand_on_the_task(cast: Cast, api_client: Programs) -> None:
+    cast.payments.minutes_to_decide, cast.payments.on_expiry = 30, "reject"
+    cast.payments.save()
+    task = open_refund(by=cast.developer)
+    shown = json_of(api_client(cast.reviewer).get(f"tasks/{task.pk}"))
+    assert shown["expires_at"] == shown["due_at"] is not None
+    assert (shown["on_expiry"], shown["overdue_at"]) == ("reject", None)
+    Run.objects.filter(pk=task.run_id).update(trouble="step")
+    assert json_of(api_client(cast.developer).get(f"runs/{task.run_id}"))["trouble"] == "step"

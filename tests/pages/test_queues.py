@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
+import pytest
 from django.test import Client
+from django.utils.timezone import now
 
 from reviewer.accounts.models import User
-from reviewer.models import Policy, Queue, QueueMembership
+from reviewer.expiry import expire_due
+from reviewer.models import AuditEvent, Policy, Queue, QueueMembership, ReviewTask
 from tests.cast import Cast
 from tests.deciding.making import open_refund
 
@@ -117,3 +121,69 @@ def test_a_form_never_leads_away_from_the_site(cast: Cast, client_of: ClientOf) 
         f"/tasks/{task.pk}/move/", {"queue": "mail", "next": "https://evil.example/"}
     )
     assert response.headers["Location"] == "/queues/payments/"
+
+
+def test_a_lead_sets_how_long_cards_may_wait_and_it_holds_for_new_cards(
+    cast: Cast, client_of: ClientOf
+) -> None:
+    old = open_refund(by=cast.developer)
+    client = client_of(cast.lead)
+    response = client.post("/queues/payments/deadline/", {"minutes": "90", "on_expiry": "reject"})
+    assert response.headers["Location"] == "/queues/payments/#deadline"
+    new = open_refund(by=cast.developer)
+    old.refresh_from_db()
+    assert (old.due_at, old.on_expiry) == (None, "hold")
+    assert (new.due_at is not None, new.on_expiry) == (True, "reject")
+    page = client_of(cast.reviewer).get("/queues/payments/").content.decode()
+    assert "90 minutes to decide, then rejected" in page
+    card = client_of(cast.reviewer).get(f"/tasks/{new.pk}/").content.decode()
+    assert "it is rejected, by queue Payments" in card
+    (told,) = AuditEvent.objects.filter(type="queue.deadline_set")
+    assert (told.actor, told.queue_id) == (cast.lead, cast.payments.pk)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"minutes": "soon", "on_expiry": "hold"}, "Enter a whole number"),
+        ({"minutes": "5", "on_expiry": "approve"}, "Nothing is ever approved"),
+        ({"minutes": "5"}, "Nothing is ever approved"),
+    ],
+)
+def test_a_deadline_that_does_not_fit_or_would_approve_is_refused(
+    cast: Cast, client_of: ClientOf, fields: dict[str, str], message: str
+) -> None:
+    response = client_of(cast.lead).post("/queues/payments/deadline/", fields)
+    assert response.status_code == 422
+    assert message in response.content.decode()
+    cast.payments.refresh_from_db()
+    assert cast.payments.minutes_to_decide is None
+
+
+def test_only_leads_and_admins_set_deadlines(cast: Cast, client_of: ClientOf) -> None:
+    fields = {"minutes": "5", "on_expiry": "hold"}
+    assert client_of(cast.reviewer).post("/queues/payments/deadline/", fields).status_code == 403
+    assert client_of(cast.outsider).post("/queues/payments/deadline/", fields).status_code == 404
+    assert client_of(cast.admin).post("/queues/payments/deadline/", fields).status_code == 302
+
+
+def test_a_policy_says_what_happens_when_its_time_is_up(cast: Cast, client_of: ClientOf) -> None:
+    client = client_of(cast.lead)
+    fields = {"name": "Wires", "tool": "wire_money", "risk": "high", "minutes": "30", "on_expiry": "reject"}
+    client.post("/queues/payments/policies/", fields)
+    assert Policy.objects.get(name="wires").on_expiry == "reject"
+    assert "30 minutes to decide, then rejected" in client.get("/queues/payments/").content.decode()
+    response = client.post("/queues/payments/policies/", fields | {"on_expiry": "approve"})
+    assert response.status_code == 422
+    assert Policy.objects.get(name="wires").on_expiry == "reject"
+
+
+def test_an_overdue_card_says_so_and_stays_open(cast: Cast, client_of: ClientOf) -> None:
+    client_of(cast.lead).post("/queues/payments/deadline/", {"minutes": "90", "on_expiry": "hold"})
+    task = open_refund(by=cast.developer)
+    client = client_of(cast.reviewer)
+    assert "it stays open and is marked overdue" in client.get(f"/tasks/{task.pk}/").content.decode()
+    ReviewTask.objects.filter(pk=task.pk).update(due_at=now() - timedelta(hours=2))
+    assert expire_due() == 1
+    assert "Overdue since" in client.get(f"/tasks/{task.pk}/").content.decode()
+    assert "overdue" in client.get("/").content.decode()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.db import transaction
 from django.test import Client
+from django.utils.timezone import now
 
 from agents_runtime.canonical import decode, encode
 from agents_runtime.models import AgentSpec, Run, RunStep, ToolExecution
@@ -306,3 +308,60 @@ def test_the_list_tells_runs_of_one_agent_apart_by_their_input(cast: Cast, clien
     assert "nightly, T-1" in page
     assert "Refund &lt;b&gt;order&lt;/b&gt;" in page
     assert "\u202e" not in page
+
+
+def ask_and_feed(cast: Cast, client: Client, agent: AgentSpec, **fields: str) -> tuple[Run, Any]:
+    """Let a run ask somebody, and give it new input through its page."""
+    run = open_refund(by=cast.developer).run
+    response = client.post(
+        f"/runs/{run.pk}/input/",
+        {"verdict": "answer", "v:/order": "A-8", "s:/amount": "value", "v:/amount": "3"} | fields,
+    )
+    run.refresh_from_db()
+    return run, response
+
+
+def test_new_input_for_a_run_that_asks_people_shows_what_is_open_and_closes_nothing_unasked(
+    cast: Cast, client_of: ClientOf, agent: AgentSpec
+) -> None:
+    client = client_of(cast.developer)
+    run, response = ask_and_feed(cast, client, agent)
+    page = response.content.decode()
+    assert response.status_code == 409
+    assert "The run waits for 1 decision" in page
+    assert "A-8" in page  # what was typed is kept
+    task = run.tasks.get()
+    assert task.title in page
+    assert task.is_open
+    assert "Give new input" in text_of(client, f"/runs/{run.pk}/")
+
+
+def test_new_input_closes_the_open_cards_when_asked_to_and_says_who_did(
+    cast: Cast, client_of: ClientOf, agent: AgentSpec
+) -> None:
+    run, response = ask_and_feed(cast, client_of(cast.developer), agent, close_open_reviews="1")
+    assert response.headers["Location"] == f"/runs/{run.pk}/"
+    assert (run.status, run.closes_reviews) == ("running", True)
+    assert decode(run.pending_input) == {"order": "A-8", "amount": 3}
+    assert run.tasks.get().status == "superseded"
+    (told,) = AuditEvent.objects.filter(run_id=run.pk, type="run.reviews_closed")
+    assert told.actor == cast.developer
+    assert "closed its open cards" in text_of(client_of(cast.reviewer), f"/runs/{run.pk}/")
+
+
+def test_a_run_whose_checkpoints_are_deleted_says_when_and_by_whom_and_takes_no_input(
+    cast: Cast, client_of: ClientOf
+) -> None:
+    run = open_refund(by=cast.developer).run
+    Run.objects.filter(pk=run.pk).update(
+        status="finished",
+        finished_at=now(),
+        thread_deleted_at=now(),
+        thread_deleted_by="retention after 9 days",
+    )
+    client = client_of(cast.developer)
+    page = text_of(client, f"/runs/{run.pk}/")
+    assert "Checkpoint deleted on" in page
+    assert "by retention after 9 days" in page
+    assert "Give new input" not in page
+    assert client.post(f"/runs/{run.pk}/input/", {"verdict": "answer"}).status_code in {409, 422}
