@@ -54,14 +54,14 @@ def as_shown(task: ReviewTask, decision: Decision | None, reader: User) -> AsSho
             "The kept view no longer matches its SHA-256, so it is not shown. Below: drawn from the record."
         )
         return AsShown(note=note, showing=showing, language=language, is_damaged=True)
-    note = _shown_to(decision, reader) if decision else _("As people had it before them.")
+    note = _shown_to(decision, reader) if decision else _("As it was shown last.")
     return AsShown(html, note, showing, language)
 
 
 def _shown_to(decision: Decision, reader: User) -> str:
     if decision.person_id == reader.pk:
-        return _("As you had it before you.")
-    return _("As %(name)s had it before them.") % {"name": decision.person_name}
+        return _("As it was shown to you.")
+    return _("As it was shown to %(name)s.") % {"name": decision.person_name}
 
 
 def _why_none(decision: Decision | None) -> str:
@@ -103,6 +103,8 @@ def story_of(task: ReviewTask, decision: Decision | None, executions: Sequence[T
     if decision is None:
         return []
     facts: list[Fact] = []
+    if decision.verdict == Verdict.APPROVE:
+        facts.append(Fact("equal", _("Sent exactly as proposed")))
     if decision.verdict == Verdict.EDIT:
         version = digest(decode(decision.answer))
         facts.append(

@@ -84,13 +84,13 @@ class HiddenParts:
             Part(visible(openings.place_of(self.card, pointer)), self._opener(pointer, _("Show it")))
             for pointer in self.unread_pointers
         ]
-        return Unread(parts, self._control(ALL, _("Show all hidden parts"), is_button=True))
+        return Unread(parts, self._control(ALL, _("Show all hidden parts"), key="h"))
 
     def _opener(self, pointer: str, label: str) -> SafeString:
         name = openings.place_of(self.card, pointer)
         return self._control(openings.part_of(pointer), label, name=unicode.visible(name))
 
-    def _control(self, part: str, label: str, *, name: str = "", is_button: bool = False) -> SafeString:
+    def _control(self, part: str, label: str, *, name: str = "", key: str = "") -> SafeString:
         query = urlencode({"from": self.origin, SHOW: part} if self.origin else {SHOW: part})
         page = f"{reverse('inbox')}?{urlencode({'task': self.task.pk, SHOW: part})}"
         context = {
@@ -100,7 +100,7 @@ class HiddenParts:
             "pane": f"{reverse('task_pane', args=[self.task.pk])}?{query}",
             "label": label,
             "name": name,
-            "is_button": is_button,
+            "key": key,
         }
         return SafeString(render_to_string("tasks/opener.html", context))
 

@@ -193,7 +193,7 @@ def test_an_old_card_is_shown_as_it_was_after_its_templates_changed(
     assert kept_part(page.content.decode()) == before
     text = read(page).text
     assert f"Drawn by card renderer {shown_version()} in English" in text
-    assert "As Ines H. had it before them." in text
+    assert "As it was shown to Ines H." in text
 
 
 def kept_part(page: str) -> str:
@@ -253,7 +253,7 @@ def test_a_card_that_nobody_decided_is_shown_as_it_was_too(cast: Cast, client_of
     open_on_page(task, client_of(cast.reviewer))
     close(task, PauseStatus.WITHDRAWN)
     text = read(client_of(cast.reviewer).get(f"/tasks/{task.pk}/")).text
-    assert "As people had it before them." in text
+    assert "As it was shown last." in text
     assert "Drawn by card renderer" in text
 
 

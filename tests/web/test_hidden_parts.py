@@ -64,11 +64,11 @@ def test_a_hidden_part_is_not_on_the_page_until_its_link_is_followed(
     assert BODY not in page.text
     assert "EVIL-1." in page.text  # the tail of it is
     assert "order 29" not in page.text
-    assert "2 parts are still hidden. Approving waits for them." in page.text
+    assert "2 parts are still hidden." in page.text
     first = next(href for href in openers(page) if not href.endswith("show=all"))
     after = read(client.get(first))
     assert BODY in after.text
-    assert "1 part is still hidden. Approving waits for it." in after.text
+    assert "1 part is still hidden." in after.text
     assert [one.pointer for one in Expansion.objects.filter(person=cast.reviewer)] == ["body"]
 
 
