@@ -107,5 +107,7 @@ def can_ask_again(pause: Pause, state: ThreadState) -> bool:
 def _error_for(pause: Pause, step: Step | None) -> str:
     if step is None:
         return ""
-    own = (stop.reason for stop in step.outcome.stops if stop.pause_id == pause.pk)
-    return next(own, "") or step.outcome.error
+    stops = step.outcome.stops
+    own = (stop.reason for stop in stops if stop.pause_id == pause.pk)
+    beside = (stop.reason for stop in stops if stop.kind == "refused" and stop.pause_id is None)
+    return next(own, "") or step.outcome.error or next(beside, "")
