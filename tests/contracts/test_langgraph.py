@@ -312,6 +312,71 @@ def test_a_breakpoint_raises_no_interrupt_and_goes_on_with_nothing() -> None:
     assert graph.get_state(config()).values == {"said": ["acted"]}
 
 
+def test_a_renamed_node_reads_as_finished() -> None:
+    """The reason why a build is compared before a thread is read, and its step once it is."""
+
+    class State(TypedDict):
+        said: Annotated[list[Any], operator.add]
+
+    def ask(state: State) -> State:
+        return {"said": [interrupt("?")]}
+
+    before = one_node(State, ask)
+    before.invoke({"said": []}, config())
+    ask.__name__ = "ask_kindly"
+    after = one_node(State, ask).copy({"checkpointer": before.checkpointer})
+    state = after.get_state(config())
+    assert (state.next, state.tasks, state.interrupts) == ((), (), ())
+    assert state.config == before.get_state(config()).config
+
+
+def test_a_first_answer_given_again_without_strict_resume_answers_the_next_question() -> None:
+    class State(TypedDict):
+        said: Annotated[list[Any], operator.add]
+
+    def ask(state: State) -> State:
+        return {"said": [interrupt("one"), interrupt("two")]}
+
+    graph = one_node(State, ask)
+    graph.invoke({"said": []}, config())
+    (first,) = graph.get_state(config()).interrupts
+    graph.invoke(Command(resume={first.id: 1}), config())
+    with pytest.raises(UnknownInterruptError):
+        graph.invoke(Command(resume={first.id: 1}), config())
+    graph.invoke(Command(resume={first.id: 1}), config(strict=False))
+    assert graph.get_state(config()).values == {"said": [1, 1]}
+
+
+def test_a_scalar_answer_is_kept_for_whoever_asks_next() -> None:
+    """The reason why no answer is ever handed over without its id."""
+
+    class State(TypedDict):
+        said: Annotated[list[Any], operator.add]
+
+    def ask(state: State) -> State:
+        return {"said": [interrupt("one"), interrupt("two")]}
+
+    graph = one_node(State, ask)
+    graph.invoke({"said": []}, config())
+    graph.invoke(Command(resume="mine"), config())
+    assert "__resume__" in {channel for _, channel, _ in stored_writes(graph)}
+
+
+@pytest.mark.parametrize(("key", "is_scalar"), [("f" * 32, False), ("F" * 32, True), ("f" * 31, True)])
+def test_what_counts_as_an_id_in_an_answer(key: str, *, is_scalar: bool) -> None:
+    class State(TypedDict):
+        said: Annotated[list[Any], operator.add]
+
+    def ask(state: State) -> State:
+        return {"said": [interrupt("one")]}
+
+    graph = one_node(State, ask)
+    graph.invoke({"said": []}, config())
+    graph.invoke(Command(resume={key: 1}), config(strict=False))
+    said = graph.get_state(config()).values["said"]
+    assert said == ([{key: 1}] if is_scalar else [])
+
+
 def test_a_copy_with_a_saver_leaves_the_authors_graph_alone() -> None:
     graph = create_agent(Playbook(), [first])
     copied = graph.copy({"checkpointer": InMemorySaver()})

@@ -21,6 +21,7 @@ from pytest_django.fixtures import Settings
 from agents_runtime import registry, runs, steps
 from agents_runtime.canonical import Json, decode
 from agents_runtime.checkpointer import Fence, sync_saver
+from agents_runtime.listings import SHIPPED
 from agents_runtime.models import AgentSpec
 from agents_runtime.payloads import read
 from agents_runtime.thread_state import RaisedInterrupt
