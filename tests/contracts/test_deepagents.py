@@ -1,16 +1,18 @@
-"""What Deep Agents do with gates. If one of these fails after an upgrade, the advice on how to gate one may be out
-of date, and the hole that our gate closes may be another one."""
+"""What Deep Agents do with gates. If one of these fails after an upgrade, the advice on how to gate one may be
+out of date, and the hole that our gate closes may be another one."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from deepagents import create_deep_agent
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from agents_runtime.anatomy import examine
 from tests.agents import deep, effects
+from tests.agents.playbook import Playbook
 from tests.runtime.driving import call, script
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -61,8 +63,8 @@ def test_gates_given_by_name_ask_for_batches_in_the_general_purpose_subagent_too
 def test_a_gate_that_replaces_the_librarys_drops_what_permissions_ask() -> None:
     gates: Any = {"pay": True}
     careless = bare(
-        deep.create_deep_agent(
-            deep.Playbook(), deep.TOOLS, permissions=deep.SECRETS, middleware=[deep._per_call(gates)]
+        create_deep_agent(
+            Playbook(), deep.TOOLS, permissions=deep.SECRETS, middleware=[deep._per_call(gates)]
         )
     )
     secret = script([call("write_file", file_path="/secrets/a", content="42")])

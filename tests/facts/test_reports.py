@@ -113,7 +113,11 @@ def test_report_08_no_payload_leaves_the_page_blank(ines: Reviewer, shape: Json)
 
 def test_report_10_a_minimal_legacy_request_is_shown_and_answered(ines: Reviewer) -> None:
     """agent-chat-ui#95: a minimal HumanInterrupt was not shown, and the graph was reset."""
-    for shape in ({"action_request": {"action": "send", "args": {}}}, {"action_request": {}, "config": {}}):
+    shapes: list[Json] = [
+        {"action_request": {"action": "send", "args": {}}},
+        {"action_request": {}, "config": {}},
+    ]
+    for shape in shapes:
         run = start("t-parrot", {"ask": json.dumps(shape)})
         assert ines.card(run).arguments == shape
         run = ines.answer(run, "fine")

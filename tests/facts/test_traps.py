@@ -134,7 +134,8 @@ def test_trap_08_an_answer_that_looks_like_a_map_of_ids_is_an_answer(ines: Revie
 
 
 def test_trap_09_none_false_and_nothing_are_answers(ines: Reviewer) -> None:
-    for value in (None, False, "", 0, []):
+    values: list[Json] = [None, False, "", 0, []]
+    for value in values:
         run = ines.answer(start("t-shower", {"ask": "text"}), value)
         assert decode(run.output)["answers"] == [value]
 
