@@ -94,18 +94,26 @@ class Compiled(Generic[Row]):
 
 def insert(row: Row) -> Row:
     """Insert a new row; its key and what the database fills in are set on it. Return it."""
-    fields = [field for field in _meta(row).concrete_fields if not _makes_its_own(field, row)]
-    values = [(field, field.pre_save(row, add=True)) for field in fields]
-    given = [(field, value) for field, value in values if not isinstance(value, DatabaseDefault)]
-    sql, returned = _insertion(type(row), tuple(field.attname for field, _ in given))
+    given = _given(row)
+    sql, returned = _insertion(type(row), tuple(given))
     with connection.cursor() as cursor:
-        cursor.execute(sql, [field.get_db_prep_save(value, connection) for field, value in given])
+        cursor.execute(sql, list(given.values()))
         found = cursor.fetchone() if returned else ()
     for name, value in zip(returned, found, strict=True):
         setattr(row, name, value)
     state = row._state  # noqa: SLF001  what Django's own insert sets
     state.adding, state.db = False, connection.alias
     return row
+
+
+def insert_new(rows: Sequence[models.Model]) -> list[Any]:
+    """Insert those rows of one table that no unique constraint knows yet; return the keys of these."""
+    given = [_given(row) for row in rows]
+    (names,) = {tuple(one) for one in given}
+    sql = _insertion_of_new(type(rows[0]), names, len(rows))
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [value for one in given for value in one.values()])
+        return [row[0] for row in cursor.fetchall()]
 
 
 def update(row: models.Model, *names: str, now: Sequence[str] = ()) -> None:
@@ -120,8 +128,14 @@ def _meta(model: models.Model | type[models.Model]) -> Any:
     return model._meta  # noqa: SLF001  Django documents it as public
 
 
-def _makes_its_own(field: Any, row: models.Model) -> bool:
-    return isinstance(field, models.AutoField) and getattr(row, field.attname) is None
+def _given(row: models.Model) -> dict[str, Any]:
+    """Return what is written of a new row, by attribute: all but what the database fills in."""
+    values = {field: field.pre_save(row, add=True) for field in _meta(row).concrete_fields}
+    return {
+        field.attname: field.get_db_prep_save(value, connection)
+        for field, value in values.items()
+        if not isinstance(value, DatabaseDefault) and not (field.auto_created and value is None)
+    }
 
 
 @cache
@@ -129,11 +143,23 @@ def _insertion(model: type[models.Model], given: tuple[str, ...]) -> tuple[str, 
     """Return the statement, and the names of what it returns: every column that was not given."""
     names = {field.attname: _quoted(field.column) for field in _meta(model).concrete_fields}
     returned = [name for name in names if name not in given]
-    columns, holders = ", ".join(names[name] for name in given), ", ".join(["%s"] * len(given))
-    sql = f"INSERT INTO {_quoted(_meta(model).db_table)} ({columns}) VALUES ({holders})"  # noqa: S608
+    sql = _insertion_of(model, given, count=1)
     if returned:
         sql += f" RETURNING {', '.join(names[name] for name in returned)}"
     return sql, returned
+
+
+@cache
+def _insertion_of_new(model: type[models.Model], given: tuple[str, ...], count: int) -> str:
+    key = _quoted(_meta(model).pk.column)
+    return f"{_insertion_of(model, given, count=count)} ON CONFLICT DO NOTHING RETURNING {key}"
+
+
+def _insertion_of(model: type[models.Model], given: tuple[str, ...], *, count: int) -> str:
+    columns = ", ".join(_quoted(_meta(model).get_field(name).column) for name in given)
+    row = f"({', '.join(['%s'] * len(given))})"
+    values = ", ".join([row] * count)
+    return f"INSERT INTO {_quoted(_meta(model).db_table)} ({columns}) VALUES {values}"  # noqa: S608
 
 
 @cache

@@ -14,12 +14,13 @@ from uuid import UUID
 from django.db import transaction
 
 from agents_runtime.canonical import Json, decode, digest, encode, same, storable
+from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, insert, update
 from agents_runtime.desk import get_desk
 from agents_runtime.direct import database_now
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.payloads import allowed_arguments
-from agents_runtime.records import as_name
+from agents_runtime.records import as_name, lock_pause, lock_run
 from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
 from agents_runtime.thread_state import GateStop
 
@@ -90,6 +91,28 @@ class _Claim:
         return f"{self.pause.interrupt_id}:{self.position}"
 
 
+_attempt = Compiled(
+    lambda execution_id: ToolExecution.objects.filter(pk=execution_id).only("run_id"), SOME_NUMBER
+)
+_locked_attempt = Compiled(
+    lambda execution_id: ToolExecution.objects.select_for_update().filter(pk=execution_id), SOME_NUMBER
+)
+_locked_latest = Compiled(
+    lambda run_id, key: (
+        ToolExecution.objects.select_for_update().filter(run=run_id, call_key=key).order_by("-attempt")[:1]
+    ),
+    SOME_ID,
+    "some key",
+)
+_asked_of_calls = Compiled(
+    lambda run_id, tool: Pause.objects.filter(run=run_id, kind=Pause.Kind.PER_CALL, tool=tool).only(
+        "interrupt_id", "round"
+    ),
+    SOME_ID,
+    "some tool",
+)
+
+
 class _Refused(Exception):
     """Carries the stop out of the checks."""
 
@@ -120,9 +143,7 @@ def close_call(
 ) -> None:
     """Record how an attempt ended; raise ``StaleEpoch`` if this worker may no longer say so."""
     with transaction.atomic():
-        run_id = ToolExecution.objects.values_list("run_id", flat=True).get(pk=execution_id)
-        run = Run.objects.select_for_update().get(pk=run_id)
-        execution = ToolExecution.objects.select_for_update().get(pk=execution_id)
+        run, execution = _lock_attempt(execution_id)
         if run.epoch != epoch or execution.epoch != epoch or execution.in_doubt_since:
             raise StaleEpoch(f"{execution} ended under a worker that no longer holds the run.")
         execution.become(status)
@@ -130,13 +151,21 @@ def close_call(
         if replay is not None:
             execution.replay_type, execution.replay = replay
         execution.finished_at = database_now()
-        execution.save()
+        update(execution, "status", "result", "error", "replay_type", "replay", "finished_at")
         get_desk().tool_finished(execution)
+
+
+def _lock_attempt(execution_id: int) -> tuple[Run, ToolExecution]:
+    (unlocked,) = _attempt.rows(execution_id)
+    run = lock_run(unlocked.run_id)
+    (execution,) = _locked_attempt.rows(execution_id)
+    execution.run = run
+    return run, execution
 
 
 def _answer(call: Call, decide: Callable[[Run, Call], Answer]) -> Answer | GateStop:
     with transaction.atomic():
-        run = Run.objects.select_for_update().get(pk=call.run_id)
+        run = lock_run(call.run_id)
         try:
             _check_run(run, call)
             return decide(run, call)
@@ -159,17 +188,14 @@ def _find_claim(run: Run, call: Call) -> _Claim | None:
     claim = _own_claim(run, call) or _batch_claim(run, call)
     if claim is None:
         return None
-    pause = Pause.objects.select_for_update().get(pk=claim.pause.pk)
-    pause.run = run
-    return _Claim(pause, claim.position)
+    return _Claim(lock_pause(run, claim.pause.pk), claim.position)
 
 
 def _own_claim(run: Run, call: Call) -> _Claim | None:
     """A call that was asked about by itself is known by its task: the task's interrupts carry its name."""
-    own = Pause.objects.filter(
-        run=run, kind=Pause.Kind.PER_CALL, tool=as_name(call.tool), interrupt_id__in=call.interrupt_ids
-    )
     rank = {interrupt_id: place for place, interrupt_id in enumerate(call.interrupt_ids)}
+    asked = _asked_of_calls.rows(run.pk, as_name(call.tool))
+    own = [pause for pause in asked if pause.interrupt_id in rank]
     latest = min(own, key=lambda pause: (rank[pause.interrupt_id], -pause.round), default=None)
     return _Claim(latest, 0) if latest else None
 
@@ -257,15 +283,17 @@ def _open_gated(run: Run, call: Call) -> Answer:
 
 def _latest(run: Run, key: str) -> ToolExecution | None:
     """Lock and return the latest attempt at a call of a locked run."""
-    attempts = ToolExecution.objects.select_for_update().filter(run=run, call_key=key)
-    return attempts.order_by("-attempt").first()
+    latest = _locked_latest.first(run.pk, key)
+    if latest is not None:
+        latest.run = run
+    return latest
 
 
 def _start_again(run: Run, call: Call, claim: _Claim | None, latest: ToolExecution) -> Started:
     """Use up the permit that a person gave for one more attempt."""
     grant = Grant(latest.next_grant)
     latest.next_grant = ""
-    latest.save(update_fields=["next_grant"])
+    update(latest, "next_grant")
     return _start(run, call, claim, key=latest.call_key, attempt=latest.attempt + 1, grant=grant)
 
 
@@ -327,7 +355,7 @@ def _reenter(execution: ToolExecution, call: Call) -> Started:
         raise _Refused("refused", f"{call.tool} came back with other arguments than it paused with.")
     execution.become(ExecutionStatus.STARTED)
     execution.epoch, execution.finished_at = call.epoch, None
-    execution.save(update_fields=["status", "epoch", "finished_at"])
+    update(execution, "status", "epoch", "finished_at")
     get_desk().tool_started(execution)
     return Started(execution.pk, execution.call_key)
 
@@ -335,7 +363,7 @@ def _reenter(execution: ToolExecution, call: Call) -> Started:
 def _start(
     run: Run, call: Call, claim: _Claim | None, *, key: str, attempt: int, grant: ToolExecution.Grant
 ) -> Started:
-    execution = ToolExecution.objects.create(
+    execution = ToolExecution(
         run=run,
         pause=claim.pause if claim else None,
         position=claim.position if claim else 0,
@@ -349,5 +377,6 @@ def _start(
         grant=grant,
         epoch=call.epoch,
     )
+    insert(execution)
     get_desk().tool_started(execution)
     return Started(execution.pk, execution.call_key)

@@ -34,6 +34,7 @@ _locked_run = Compiled(
 _locked_open_pauses = Compiled(
     lambda run_id: Pause.objects.select_for_update().filter(run=run_id, status__in=OPEN_PAUSE), SOME_ID
 )
+_locked_pause = Compiled(lambda pause_id: Pause.objects.select_for_update().filter(pk=pause_id), SOME_ID)
 
 
 def as_name(text: str) -> str:
@@ -57,6 +58,13 @@ def open_pauses(run: Run) -> list[Pause]:
     for pause in pauses:
         pause.run = run
     return pauses
+
+
+def lock_pause(run: Run, pause_id: UUID) -> Pause:
+    """Lock a pause of a locked run; it carries that run."""
+    (pause,) = _locked_pause.rows(pause_id)
+    pause.run = run
+    return pause
 
 
 def save_run(run: Run, *fields: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from agents_runtime import attempts
 from agents_runtime.canonical import decode, encode
-from agents_runtime.compiled import insert, update
+from agents_runtime.compiled import insert, insert_new, update
 from agents_runtime.desk import OpenedPause, get_desk
 from agents_runtime.direct import database_now
 from agents_runtime.fates import Fate, fate_of
@@ -246,7 +246,7 @@ def _keep_error(settlement: _Settlement) -> None:
         kind=RunStep.Kind.ERROR,
         text=settlement.error,
     )
-    RunStep.objects.bulk_create([step], ignore_conflicts=True)
+    insert_new([step])
 
 
 def _conclude(settlement: _Settlement, *, is_in_doubt: bool) -> None:

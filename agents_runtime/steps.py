@@ -18,7 +18,7 @@ from django.db import transaction
 
 from agents_runtime import recovery, thread_lock
 from agents_runtime.canonical import decode
-from agents_runtime.compiled import update
+from agents_runtime.compiled import insert_new, update
 from agents_runtime.desk import get_desk
 from agents_runtime.direct import database_now
 from agents_runtime.engine import Engine
@@ -220,7 +220,7 @@ def _set_to_work(run: Run, delivery: Delivery, state: ThreadState) -> None:
     if isinstance(delivery, GiveInput):
         key = f"input:{state.checkpoint_id or 'first'}"
         step = RunStep(run=run, key=key, kind=RunStep.Kind.INPUT, data=run.pending_input)
-        RunStep.objects.bulk_create([step], ignore_conflicts=True)
+        insert_new([step])
 
 
 def _begin_delivery(pause: Pause, epoch: int) -> None:

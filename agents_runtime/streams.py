@@ -19,6 +19,7 @@ from django.db import connection
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 
 from agents_runtime.canonical import encode, storable
+from agents_runtime.compiled import insert_new
 from agents_runtime.desk import Progress, get_desk
 from agents_runtime.messages import text_of
 from agents_runtime.models import Run, RunStep
@@ -95,7 +96,7 @@ class Reporter:
     def _report(self) -> None:
         try:
             tokens, steps = list(_drain(self._tokens)), list(_drain(self._steps))
-            ids = _store(self._run.pk, steps) if steps else []
+            ids = insert_new(steps) if steps else []
             if tokens or ids:
                 get_desk().run_progressed(self._run, Progress(tokens=_joined(tokens), steps=ids))
         except Exception:
@@ -147,12 +148,6 @@ def _message_step(run_id: UUID, message: BaseMessage, task_id: str) -> RunStep |
             data=calls[:MAX_DATA],
         )
     return None
-
-
-def _store(run_id: UUID, steps: list[RunStep]) -> list[int]:
-    RunStep.objects.bulk_create(steps, ignore_conflicts=True)
-    keys = [step.key for step in steps]
-    return list(RunStep.objects.filter(run_id=run_id, key__in=keys).values_list("pk", flat=True))
 
 
 def _joined(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:
