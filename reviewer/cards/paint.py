@@ -244,13 +244,15 @@ class Painter:
         described = []
         if node.description and not name:
             described.append(f"{identity}-h")
-        if self.errors.get(node.path):
-            described.append(f"{identity}-e")
+        # What is wrong with a union is wrong with the control of its chosen kind.
+        places = [node.path, node.path.rpartition("/")[0]] if is_branch(node) else [node.path]
+        wrong = [place for place in places if self.errors.get(place)]
+        described += [f"{html_id(self.form_data.form_id, place)}-e" for place in wrong]
         return {
             "id": identity,
             "aria_label": name,
             "described": " ".join(described),
-            "invalid": bool(self.errors.get(node.path)),
+            "invalid": bool(wrong),
             "focus": self.focus == node.path,
         }
 

@@ -22,7 +22,9 @@ from reviewer.cards import unicode
 from reviewer.models import Decision, ReviewTask
 from reviewer.shown import card_of
 from reviewer.web.actions import Action, actions_of, bar_note, send_action
+from reviewer.web.asked_before import AskedBefore, asked_before
 from reviewer.web.cardforms import OpenForm, open_form
+from reviewer.web.deadlines import deadline_words
 from reviewer.web.decided import (
     AsShown,
     Fact,
@@ -84,8 +86,10 @@ class CardPage:
     send: Action | None = None
     bar_note: str = ""
     arguments: SafeString | None = None
+    deadline: str = ""
     unread: Unread | None = None
     shown: AsShown | None = None
+    before: AskedBefore | None = None
     what_title: str = ""
     what_note: str = ""
     said: SafeString | None = None
@@ -153,9 +157,11 @@ def build_page(
         version=form.version,
         send=send_action(form.verdict, actions, changes=form.changes),
         bar_note=bar_note(task, form.verdict),
+        deadline=deadline_words(task, card),
         arguments=parts.arguments(landing) if parts else draw.render_arguments(card),
         unread=parts.unread() if parts else None,
         shown=None if task.is_open else as_shown(task, decision, reader),
+        before=asked_before(task, reader),
         what_title=_what_title(task, actions),
         what_note=_what_note(task, actions),
         hidden=card.hidden + unicode.count(task.said),
@@ -242,6 +248,6 @@ def _refusal_notice(task: ReviewTask) -> Notice | None:
         "warn",
         "triangle-alert",
         _("The agent refused the last answer"),
-        _("Its own type check did not take it. Nothing was run."),
+        _("Its own type check did not take it. Nothing was run. The form starts from that answer."),
         problems=problems,
     )
