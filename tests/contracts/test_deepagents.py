@@ -1,5 +1,5 @@
-"""What Deep Agents do with gates. If one of these fails after an upgrade, the advice on how to gate one may be
-out of date, and the hole that our gate closes may be another one."""
+"""What Deep Agents do with gates. If one of these fails after an upgrade, the advice on how to gate one may
+be out of date, and the hole that our gate closes may be another one."""
 
 from __future__ import annotations
 
