@@ -76,7 +76,7 @@ class Anatomy:
 
 def examine(graph: Graph) -> Anatomy:
     """Look through a graph, its subgraphs, and the graphs that its tools call."""
-    parts = list(_reachable(graph))
+    parts = list(reachable(graph))
     gatekeepers = [part for part in parts if isinstance(part, HumanInTheLoopMiddleware) and part.interrupt_on]
     return Anatomy(
         shape=_shape(graph),
@@ -167,7 +167,7 @@ def _has(middleware: AgentMiddleware[Any, Any, Any], hook: str) -> bool:
     return getattr(type(middleware), hook) is not getattr(AgentMiddleware, hook)
 
 
-def _reachable(graph: Graph) -> Iterator[object]:
+def reachable(graph: Graph) -> Iterator[object]:
     """Give everything that can be reached from the graph, nearest first."""
     seen: set[int] = set()
     waiting: list[object] = [graph]

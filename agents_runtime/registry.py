@@ -27,6 +27,7 @@ from agents_runtime.listings import MAX_TITLE, SHIPPED, Entry, Gate, Hints, Trou
 from agents_runtime.loading import MAX_MESSAGE, Graph, load
 from agents_runtime.models import AgentSpec, RegistrationProblem
 from agents_runtime.typed_inputs import input_schema
+from agents_runtime.wiring import flaws, gaps
 
 # Any number that no one else takes: two workers that start together register one after the other.
 REGISTRATION_LOCK = 0x436F_756E_7465_7273
@@ -34,7 +35,7 @@ OTHER_GATES = (
     "{name}: its code gates other calls than it did when registered. Run register_agents, restart workers."
 )
 
-_graphs: dict[tuple[str, str, str], tuple[Graph, Anatomy]] = {}
+_graphs: dict[tuple[str, str, str], tuple[Graph, Anatomy, tuple[str, ...]]] = {}
 _graphs_lock = threading.Lock()
 
 
@@ -81,15 +82,17 @@ def register() -> Report:
 def load_graph(spec: AgentSpec) -> Graph:
     """Return the graph of an agent as its author wrote it, made once per process.
 
-    Raises ``AgentUnavailable`` if it cannot be had, or if its code gates other calls than the row says: then
-    what people were promised at the start of a run is not what would happen.
+    Raises ``AgentUnavailable`` if it cannot be had, if its middleware undoes its gates, or if its code gates
+    other calls than the row says: then what people were promised at a run's start is not what would happen.
     """
     key = (spec.source, spec.name, spec.entry)
     with _graphs_lock:
         if key not in _graphs:
             graph = _load_listed(spec)
-            _graphs[key] = graph, examine(graph)
-        graph, anatomy = _graphs[key]
+            _graphs[key] = graph, examine(graph), flaws(graph)
+        graph, anatomy, wrong = _graphs[key]
+    if wrong:
+        raise AgentUnavailable(f"{spec.name}: {' '.join(wrong)}")
     _refuse_other_gates(spec, anatomy)
     return graph
 
@@ -123,6 +126,8 @@ def _look(entry: Entry) -> _Found:
     where = {"source": storable(str(entry.source)), "entry": storable(entry.target)}
     try:
         graph = load(entry)
+        if wrong := flaws(graph):
+            raise AgentUnavailable(" ".join(wrong))
     except AgentUnavailable as problem:
         message = storable(str(problem))
         return _Found(entry, {**where, "import_error": message}, (_trouble(entry, message),))
@@ -139,7 +144,8 @@ def _look(entry: Entry) -> _Found:
         "import_error": "",
         **_inside(entry, anatomy),
     }
-    return _Found(entry, fields, (*troubles, *_misfits(entry, schema)))
+    missing = (_trouble(entry, gap) for gap in gaps(graph, anatomy.gates))
+    return _Found(entry, fields, (*troubles, *_misfits(entry, schema), *missing))
 
 
 def _inside(entry: Entry, anatomy: Anatomy) -> dict[str, Any]:
