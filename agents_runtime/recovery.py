@@ -6,6 +6,7 @@ for a moment. Sweeping twice, or in two processes at once, only sends messages t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -47,8 +48,22 @@ def has_work(run_id: UUID) -> bool:
 
 
 def sweep() -> int:
-    """Wake a worker for each run that is stuck; return how many."""
-    quiet = _quiet()
+    """Wake a worker for each run that is stuck; return how many. Runs that only wait cost it nothing."""
+    return _wake(_quiet())
+
+
+def sweep_waiting() -> int:
+    """Wake a worker for each run that waits for people although it asks nobody; return how many.
+
+    No verb leaves a run so; somebody who went round the product may. It looks at every waiting run, so it is
+    done now and then.
+    """
+    holding = Pause.objects.filter(run=OuterRef("pk"), status__in=[PauseStatus.PENDING, PauseStatus.FAILED])
+    forgotten = Run.objects.filter(~Exists(holding), status=RunStatus.WAITING).filter(_is_quiet())
+    return _wake(list(forgotten.order_by("updated_at").values_list("pk", flat=True)[:MAX_NUDGES]))
+
+
+def _wake(quiet: Sequence[UUID]) -> int:
     held = thread_lock.held_keys() if quiet else set()
     stuck = [run_id for run_id in quiet if thread_lock.lock_key(run_id) not in held]
     if not stuck:
@@ -61,10 +76,28 @@ def sweep() -> int:
 
 
 def _quiet() -> list[UUID]:
-    changed = Q(updated_at__lte=ago(QUIET))
+    """Start from what is at work, from answers and from attempts: no run that only waits is looked at."""
+    active = Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
+    named = {
+        *Pause.objects.filter(status=PauseStatus.ANSWERED).order_by().values_list("run_id", flat=True),
+        *ToolExecution.objects.filter(status=ExecutionStatus.STARTED)
+        .order_by()
+        .values_list("run_id", flat=True),
+    }
+    parts = [active, with_work().filter(pk__in=named)] if named else [active]
+    found = {
+        run_id: changed
+        for part in parts
+        for run_id, changed in part.filter(_is_quiet())
+        .order_by("updated_at")
+        .values_list("pk", "updated_at")[:MAX_NUDGES]
+    }
+    return sorted(found, key=lambda run_id: found[run_id])[:MAX_NUDGES]
+
+
+def _is_quiet() -> Q:
     not_nudged = Q(nudged_at__isnull=True) | Q(nudged_at__lte=ago(NUDGE_AGAIN))
-    runs = with_work().filter(changed & not_nudged).order_by("updated_at")
-    return list(runs.values_list("pk", flat=True)[:MAX_NUDGES])
+    return Q(updated_at__lte=ago(QUIET)) & not_nudged
 
 
 def ago(span: timedelta) -> F:

@@ -55,6 +55,8 @@ def is_to_delete(run: Run, *, keep: timedelta | None) -> bool:
 def ask_workers() -> int:
     """Ask workers to tidy the threads that are due; return how many. Asking twice does no harm."""
     found: list[UUID] = list(due(keep=kept_for()).values_list("pk", flat=True)[:MOST_AT_ONCE])
+    if not found:
+        return 0
     with transaction.atomic():
         for run_id in found:
             enqueue.tidy_thread(run_id)

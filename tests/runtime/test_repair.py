@@ -146,13 +146,14 @@ def strand(run: Run, answers: dict[str, str]) -> None:
         saver.put_writes(*args, **kwargs)
 
 
-def test_a_run_that_waits_with_no_open_pause_is_swept() -> None:
+def test_a_run_that_waits_and_asks_nobody_is_found_and_asks_again() -> None:
     run = start("t-per-call", script([PAY]))
     pause = pending(run)
     pause.status, pause.closed_at = "superseded", now()
     pause.save()
     Run.objects.filter(pk=run.pk).update(updated_at=now() - recovery.QUIET * 2, nudged_at=None)
-    assert recovery.sweep() == 1
+    assert recovery.sweep_waiting() == 1
+    assert recovery.sweep_waiting() == 0  # it was nudged a moment ago
     run = advance(run)
     assert run.status == "waiting"
     run = answer(pending(run), APPROVE)

@@ -1,7 +1,8 @@
 """The scheduler: sweeps every two seconds, for ever. It needs the database; a broker only speeds it up.
 
 One round wakes workers for stuck runs and does what is due by the clock; once a minute it also asks for
-threads to be tidied. Any number of schedulers may run: each thing still happens once.
+threads to be tidied, and looks through the runs that wait. Any number of schedulers may run: each thing still
+happens once.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Command(BaseCommand):
             if time.monotonic() - tidied >= TIDY_SECONDS:
                 tidied = time.monotonic()
                 _do("asked for threads to be tidied", retention.ask_workers)
+                _do("woke workers for runs that wait and ask nobody", recovery.sweep_waiting)
 
 
 def _do(what: str, work: Callable[[], int]) -> None:

@@ -1,4 +1,4 @@
-"""``manage.py tidy_threads``: prune and delete old checkpoints now, or delete one run's on somebody's word."""
+"""``manage.py tidy_threads``: prune and delete old checkpoints now, or delete one run's on one's word."""
 
 from __future__ import annotations
 
