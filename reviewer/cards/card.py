@@ -249,7 +249,8 @@ def _objections(reading: Reading) -> tuple[FieldError, ...]:
     form = reading.form
     if form.can_approve and form.choice.args_pointer and not reading.changes:
         return (FieldError("", "unchanged", path=""),)
-    if form.choice.is_free and isinstance(reading.answer, str) and not reading.answer.strip():
+    text = next((node for node in walk(form.tree.root) if node.path == "/~0"), None)
+    if form.choice.is_free and text is not None and not str(reading.answer).strip():
         return (FieldError("", "message", path="/~0"),)
     message = reading.answer.get("message") if isinstance(reading.answer, dict) else None
     if reading.verdict == RESPOND and isinstance(message, str) and not message.strip():
