@@ -37,6 +37,7 @@ class Why(models.TextChoices):
     BATCH = "batch", _("The agent refused the answers and cannot be asked anew")
     CHECKPOINT = "checkpoint", _("Its checkpoints are gone")
     BUILD = "build", _("The agent’s build has changed")
+    PLACE = "place", _("The agent’s build has lost its place")
     AGENT = "agent", _("The agent is missing")
     LOCKED = "locked", _("A worker has held it for long without a word")
     UNDELIVERED = "undelivered", _("A decision lies undelivered, without a worker")
@@ -62,6 +63,7 @@ WAYS: dict[Why, tuple[Way, ...]] = {
     Why.BATCH: (Way.CANCEL,),
     Why.CHECKPOINT: (Way.CANCEL,),
     Why.BUILD: (Way.ACCEPT_BUILD, Way.CANCEL),
+    Why.PLACE: (Way.CANCEL,),
     Why.AGENT: (Way.CANCEL,),
     Why.LOCKED: (Way.CANCEL,),
     Why.UNDELIVERED: (Way.WAKE, Way.CANCEL),

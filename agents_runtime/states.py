@@ -35,6 +35,7 @@ class Trouble(models.TextChoices):
     TOOL = "tool", _("A tool failed after it was allowed")
     AGENT = "agent", _("The agent is missing")
     BUILD = "build", _("The agent's build has changed")
+    PLACE = "place", _("The agent's build has lost the run's place")
     CHECKPOINT = "checkpoint", _("The checkpoints are gone")
     DEATHS = "deaths", _("Its workers died again and again")
     BATCH = "batch", _("The agent refused a batch of answers")

@@ -111,7 +111,7 @@ def turn(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None)
     run = lock_run(run_id, epoch)
     before = changeable(run)
     if step is None and run.status != RunStatus.CANCELLED and (reason := _lost_step(run, state)):
-        fail(run, reason, Trouble.BUILD)
+        fail(run, reason, Trouble.PLACE)
         pauses: Sequence[Pause] = ()
     else:
         pauses = settle(run, state, step)

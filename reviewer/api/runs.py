@@ -48,6 +48,16 @@ def retry_run(request: ApiRequest, run_id: UUID) -> RunShape:
     return _shape(request, steering.retry(run_id, by=request.auth))
 
 
+@router.post("/runs/{uuid:run_id}/build", response={200: RunShape, **REFUSALS}, summary="Accept a build")
+@idempotent
+def accept_build(request: ApiRequest, run_id: UUID) -> RunShape:
+    """Let a run that began on another build of its agent go on with the one that is registered now.
+
+    409 where it is on that build already. A run with the trouble `build` waits for this, or to be cancelled.
+    """
+    return _shape(request, steering.accept_build(run_id, by=request.auth))
+
+
 @router.post("/runs/{uuid:run_id}/settle", response={200: RunShape, **REFUSALS}, summary="Settle a doubt")
 @idempotent
 def settle_run(request: ApiRequest, run_id: UUID, body: Settlement) -> RunShape:

@@ -156,7 +156,7 @@ class RunShape(BaseModel):
     output: Any = Field(description="null until finished.")
     error: str
     trouble: str = Field(
-        description="Its kind: step, tool, agent, build, checkpoint, deaths, batch; empty without one."
+        description="Its kind: step, tool, agent, build, place, checkpoint, deaths, batch; empty without one."
     )
     requested_by: str
     created_at: dt.datetime

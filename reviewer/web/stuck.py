@@ -44,6 +44,10 @@ EXPLAINED: dict[Why, str | Promise] = {
         "It began on other nodes, tools, gates or libraries. On the present build its question may be lost: "
         "look at what changed before you let it go on."
     ),
+    Why.PLACE: _(
+        "It waits at a step that the present build does not have: there it would read as finished. Bring "
+        "the old build back and let it go on there, or end the run."
+    ),
     Why.AGENT: _("Its code does not import or is no longer listed. Bring it back, or end the run."),
     Why.LOCKED: _(
         "The step may hang; its deadline ends it. To end it now, cancel: no gated tool starts after that."
@@ -57,13 +61,14 @@ EXPLAINED: dict[Why, str | Promise] = {
 ICONS: dict[Why, str] = {
     Why.IN_DOUBT: "circle-question-mark",
     Why.BUILD: "workflow",
+    Why.PLACE: "workflow",
     Why.AGENT: "bot",
     Why.LOCKED: "lock",
     Why.UNDELIVERED: "send",
     Why.UNWORKED: "hourglass",
     Why.NO_TASK: "inbox",
 }
-LOUD = frozenset({Why.IN_DOUBT, Why.TOOL, Why.STEP, Why.DEATHS, Why.BATCH, Why.CHECKPOINT})
+LOUD = frozenset({Why.IN_DOUBT, Why.TOOL, Why.STEP, Why.DEATHS, Why.BATCH, Why.CHECKPOINT, Why.PLACE})
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ DOORS = {
     ("get", "/api/v1/runs/{run_id}"),
     ("post", "/api/v1/runs/{run_id}/cancel"),
     ("post", "/api/v1/runs/{run_id}/retry"),
+    ("post", "/api/v1/runs/{run_id}/build"),
     ("post", "/api/v1/runs/{run_id}/settle"),
     ("post", "/api/v1/runs/{run_id}/input"),
     ("get", "/api/v1/tasks"),

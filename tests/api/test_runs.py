@@ -99,7 +99,13 @@ def test_cancelling_withdraws_the_open_tasks(cast: Cast, api_client: Programs) -
 
 @pytest.mark.parametrize(
     ("verb", "body"),
-    [("retry", None), ("settle", {"outcome": "stop"}), ("input", {"input": {}}), ("cancel", None)],
+    [
+        ("retry", None),
+        ("build", None),
+        ("settle", {"outcome": "stop"}),
+        ("input", {"input": {}}),
+        ("cancel", None),
+    ],
 )
 def test_what_a_run_cannot_do_now_is_a_conflict(
     cast: Cast, api_client: Programs, verb: str, body: Any

@@ -131,6 +131,7 @@ ADDRESSES = [
     ("post", "runs"),
     ("post", "runs/{run}/cancel"),
     ("post", "runs/{run}/retry"),
+    ("post", "runs/{run}/build"),
     ("post", "runs/{run}/settle"),
     ("post", "runs/{run}/input"),
     ("post", "queues/payments/claim-next"),
@@ -148,7 +149,7 @@ def test_nothing_opens_without_a_token(
     assert json_of(response)["error"] == "unauthorized"
 
 
-@pytest.mark.parametrize(("method", "address"), ADDRESSES[1:11])
+@pytest.mark.parametrize(("method", "address"), ADDRESSES[1:12])
 def test_an_unknown_id_is_a_404_in_json(cast: Cast, api_client: Programs, method: str, address: str) -> None:
     if "{" not in address:
         return

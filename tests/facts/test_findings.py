@@ -161,7 +161,7 @@ def test_finding_09_a_rejection_holds_on_a_build_that_asks_otherwise(
     run = answer(pending(run, "pay"), REJECT)
     assert run.status == "failed"
     assert "another build" in run.error
-    runs.retry(run.pk)  # a person chooses this build
+    runs.accept_build(run.pk)  # a person chooses this build
     advance(run)
     assert (effects.count("pay_began"), effects.count("drop_began")) == (0, 0)
     assert attempts(run) == []
@@ -177,15 +177,15 @@ def test_finding_09_a_node_that_was_renamed_never_reads_as_finished(
     run = answer(first, "one")
     assert (run.status, run.trouble) == ("failed", "build")
     assert "another build" in run.error
-    runs.retry(run.pk)
+    runs.accept_build(run.pk)
     run = advance(run)
-    assert (run.status, run.trouble) == ("failed", "build")
+    assert (run.status, run.trouble) == ("failed", "place")
     assert "left" in run.error
     assert [pause.status for pause in pauses(run)] == ["answered", "pending"]
     for name in change:
         effects.flag(name).unlink()
     deploy(run, monkeypatch)  # the old build is brought back
-    runs.retry(run.pk)
+    runs.accept_build(run.pk)
     run = advance(run)
     assert run.status == "waiting"
     run = answer(second, "two")
