@@ -92,14 +92,10 @@ def unguarded() -> Any:
 class _Changing:
     """Asks for each call, until a test's flag makes it ask for a turn's calls together, or nobody at all."""
 
-    @property
-    def interrupt_mode(self) -> str:
-        """What a deploy changed while a run waited."""
-        return "batched" if effects.is_set("mode_switched") else "per_call"
-
-    @interrupt_mode.setter
-    def interrupt_mode(self, mode: str) -> None:
-        """Let the library set it."""
+    interrupt_mode: Any = property(
+        lambda _: "batched" if effects.is_set("mode_switched") else "per_call",
+        lambda _, __: None,
+    )
 
 
 class ChangingPlain(_Changing, HumanInTheLoopMiddleware[Any, Any, Any]):
@@ -165,7 +161,8 @@ def _with_own_callbacks(gate: Any) -> Any:
     @tool
     def delegate(task: str) -> str:
         """Let the subagent play a script."""
-        result = worker.invoke({"messages": [("user", task)]}, {"callbacks": []})
+        nobodys: Any = {"callbacks": []}
+        result = worker.invoke({"messages": [("user", task)]}, nobodys)
         return str(result["messages"][-1].content)
 
     return create_agent(Playbook(), [delegate])

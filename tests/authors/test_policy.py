@@ -107,7 +107,7 @@ MISTAKES: dict[str, dict[str, Any]] = {
     "would run unasked": {
         "ask": ["pay"], "low": ["look", "drop"], "rules": {"pay": ReviewRule(when=lambda _: True)},
     },
-    "a plain function": {**ALL_PLACED, "rules": {"pay": ReviewRule(when=_later)}},
+    "a plain function": {**ALL_PLACED, "rules": {"pay": ReviewRule(when=_later)}},  # type: ignore[arg-type]
     "takes one argument": {**ALL_PLACED, "rules": {"pay": ReviewRule(when=lambda: True)}},  # type: ignore[arg-type,misc]
     "which batches do not have": {
         **ALL_PLACED, "interrupt_mode": "batched", "rules": {"pay": ReviewRule(when=_needs_tool)},
