@@ -229,6 +229,15 @@ def delete_thread_here(thread_id: str) -> None:
             cursor.execute(statement, [[thread_id]])
 
 
+def drop_dead_connections() -> None:
+    """Look at the idle connections of the pools, and replace those that the server has closed."""
+    process = _current()
+    if process.pool is not None:
+        process.pool.check()
+    if process.async_pool is not None:
+        on_loop(process.async_pool.check()).result(timeout=POOL["timeout"])
+
+
 def close() -> None:
     """Close what this process opened; the next use opens it again."""
     process = _current()

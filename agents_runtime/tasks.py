@@ -8,9 +8,12 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
+import psycopg
 from celery import shared_task
+from django.db import Error as DatabaseError
+from django.db import connection
 
-from agents_runtime import recovery, retention, steps, threads
+from agents_runtime import checkpointer, recovery, retention, steps, threads
 
 log = logging.getLogger(__name__)
 OPTIONS = {"ignore_result": True, "acks_late": True, "reject_on_worker_lost": True}
@@ -46,6 +49,18 @@ def tidy_thread(run_id: str) -> None:
 
 def _advance(run_id: str) -> None:
     try:
-        steps.advance(UUID(run_id))
+        try:
+            steps.advance(UUID(run_id))
+        except (DatabaseError, psycopg.Error):
+            log.warning("the database was lost on the way; trying once more", extra={"run": run_id})
+            _drop_dead_connections()
+            steps.advance(UUID(run_id))
     except Exception:  # the shell: whatever it was, the sweep tries again
         log.exception("a run could not be brought forward", extra={"run": run_id})
+
+
+def _drop_dead_connections() -> None:
+    """After a restart of the database every idle connection is dead, and each would fail one more run."""
+    connection.close()
+    connection.pool.check()  # type: ignore[attr-defined]
+    checkpointer.drop_dead_connections()

@@ -127,6 +127,11 @@ def _command(name: str, port: int = 0) -> Sequence[str]:
     return next(row.command for row in process_table(options, port) if row.name == name)
 
 
+def threads_worker_command() -> Sequence[str]:
+    """Return the command of a worker whose pool is threads of one process."""
+    return [*_command("worker"), "--loglevel=INFO", "--pool=threads"]
+
+
 @pytest.fixture(scope="session")
 def _worker_process() -> Iterator[Worker]:
     environment = {"COUNTERSIGN_WORKERS": WORKER_CHILDREN, "COUNTERSIGN_LOG_LEVEL": "INFO"}
