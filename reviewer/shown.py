@@ -83,8 +83,7 @@ def inert_drawing(task: ReviewTask) -> Drawing:
     as its two ends, its length and its SHA-256; the text itself is stored with the task, under its digest.
     """
     card = card_of(task)
-    is_large = _folded_length(card.rows) > MOST_FOLDED or card.hidden > MOST_MARKS
-    html = _inert_html(task, card, in_brief=is_large)
+    html = _inert_html(task, card, in_brief=is_heavy(card))
     if len(html) > MOST_HTML:
         html = _inert_html(task, card, in_brief=True)
     return Drawing(html, sha256_of(html))
@@ -102,6 +101,11 @@ def _inert_html(task: ReviewTask, card: cards.Card, *, in_brief: bool) -> str:
     }
     html = render_to_string("tasks/shown.html", context)
     return storable(html.replace(f'href="{static("icons/sprite.svg")}#', _SPRITE))
+
+
+def is_heavy(card: cards.Card) -> bool:
+    """Say whether the folded texts of a card are too much to send along unasked."""
+    return _folded_length(card.rows) > MOST_FOLDED or card.hidden > MOST_MARKS
 
 
 def _folded_length(rows: Sequence[Row]) -> int:

@@ -138,9 +138,8 @@ def build_page(
     is_open = stage.key == "open"
     form = open_form(card, task, wanted=wanted, reading=reading) if is_open else OpenForm()
     actions = actions_of(card, task) if is_open else []
-    parts = (
-        HiddenParts(task, card, reader, origin=origin, has_form=form.fields is not None) if is_open else None
-    )
+    has_form = form.fields is not None
+    parts = HiddenParts(task, card, reader, origin=origin, has_form=has_form) if task.is_open else None
     last = executions[-1] if executions else None
     return CardPage(
         task=task,
@@ -159,7 +158,7 @@ def build_page(
         bar_note=bar_note(task, form.verdict),
         deadline=deadline_words(task, card),
         arguments=parts.arguments(landing) if parts else draw.render_arguments(card),
-        unread=parts.unread() if parts else None,
+        unread=parts.unread() if parts and is_open else None,
         shown=None if task.is_open else as_shown(task, decision, reader),
         before=asked_before(task, reader),
         what_title=_what_title(task, actions),

@@ -23,7 +23,7 @@ from reviewer.cards import render as draw
 from reviewer.cards import unicode
 from reviewer.cards.visible import visible
 from reviewer.models import ReviewTask
-from reviewer.shown import is_read_in_full
+from reviewer.shown import is_heavy, is_read_in_full
 
 SHOW: Final = "show"
 ALL: Final = "all"
@@ -47,7 +47,7 @@ class Unread:
 
 
 class HiddenParts:
-    """The hidden parts of one open card for one reader who could decide it."""
+    """The hidden parts of one open card for one reader."""
 
     def __init__(
         self, task: ReviewTask, card: cards.Card, reader: User, *, origin: str, has_form: bool
@@ -64,14 +64,12 @@ class HiddenParts:
         return openings.unread_parts(self.task, self.card, by=self.reader)
 
     def arguments(self, landing: Sequence[str]) -> SafeString:
-        """Return the arguments: what must be seen opens through the server, anything else in place."""
-        hidden = set(self.unread_pointers)
-        opened = openings.opened_parts(self.task, self.card, by=self.reader)
-        shown = opened.union(pointer for pointer in self.card.folded if pointer not in hidden)
+        """Return the arguments: what must be seen, or is much, comes on request, the rest opens in place."""
+        asks_server = is_read_in_full(self.task) or is_heavy(self.card)
         return draw.render_arguments(
             self.card,
-            expanded=shown if is_read_in_full(self.task) else opened,
-            opener=self._opener if is_read_in_full(self.task) else None,
+            expanded=openings.opened_parts(self.task, self.card, by=self.reader),
+            opener=self._opener if asks_server else None,
             landing=landing[0] if landing else None,
             reveal=self._opener,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -18,6 +19,7 @@ from agents_runtime.canonical import Json, decode, encode_in_order
 from agents_runtime.desk import ReviewRequest
 from agents_runtime.states import PauseStatus
 from reviewer import decisions, openings, shown
+from reviewer.accounts.models import User
 from reviewer.audit.verify import verify
 from reviewer.cards.diff import Change
 from reviewer.models import AuditEvent, Decision, ReviewTask, Showing, Snapshot
@@ -79,6 +81,22 @@ def test_the_same_drawing_is_stored_once_and_named_by_its_content(cast: Cast, cl
     assert open_on_page(first, client).snapshot_id == open_on_page(second, client).snapshot_id
     snapshot = Snapshot.objects.get()
     assert snapshot.sha256 == hashlib.sha256(snapshot.html.encode()).hexdigest()
+
+
+def test_many_who_open_a_card_at_once_keep_it_once(cast: Cast, committed_db: None) -> None:
+    task = open_task(cast)
+    people = [person for person in cast.people.values() if person != cast.outsider]
+
+    def look(person: User) -> None:
+        try:
+            openings.opened(task, by=person, via="web")
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(people)) as pool:
+        list(pool.map(look, people))
+    assert Snapshot.objects.count() == Showing.objects.count() == 1
+    assert task.openings.count() == len(people)
 
 
 def test_the_database_takes_no_drawing_under_a_false_name(db: None) -> None:

@@ -19,6 +19,7 @@ from reviewer.shown import card_of
 from tests.cast import Cast
 from tests.deciding.making import APPROVE, REJECT, decision_schema, pause_run
 from tests.doors import ApiClient, json_of
+from tests.journeys.test_every_page import faults
 from tests.web.markup import Markup, read
 from tests.web.test_deciding_on_the_page import HTMX, bare, fields, send
 
@@ -111,6 +112,20 @@ def test_a_card_of_less_risk_opens_in_place_and_waits_for_nothing(
     assert openers(page) == []
     assert BODY in page.text
     assert approve(task, cast.reviewer).verdict == "approve"
+
+
+@pytest.mark.parametrize("who", ["reviewer", "auditor"])
+def test_a_huge_text_of_any_risk_comes_only_when_it_is_asked_for(
+    cast: Cast, client_of: ClientOf, who: str
+) -> None:
+    huge = "BEGIN " + "lorem ipsum " * 87_000 + "END"
+    task = pause_run(mail("low", {"body": huge}), by=cast.developer).tasks.get()
+    client = client_of(cast.people[who])
+    response = client.get(f"/tasks/{task.pk}/")
+    assert len(response.content) < 60_000
+    (link,) = openers(read(response))
+    assert huge in client.get(link).content.decode()
+    assert approve(task, cast.reviewer2).verdict == "approve"  # which waits for nothing
 
 
 def test_a_card_of_high_risk_that_hides_nothing_waits_for_nothing(cast: Cast, client_of: ClientOf) -> None:
@@ -298,3 +313,20 @@ def test_by_keyboard_one_key_shows_all_and_the_next_approves(
         page.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("See what came of it")).to_be_visible(timeout=60_000)
     assert Decision.objects.get(task=task).verdict == "approve"
+
+
+@pytest.mark.browser
+def test_hidden_parts_and_kept_cards_are_accessible_in_both_themes_and_fit_a_phone(
+    cast: Cast, committed_db: None, page_of: Callable[..., Page]
+) -> None:
+    waiting, decided = (
+        pause_run(mail(), by=cast.developer, interrupt=sign * 32).tasks.get() for sign in ("1", "2")
+    )
+    openings.opened(decided, by=cast.reviewer, via="web")
+    openings.open_all_parts(decided, by=cast.reviewer, via="web")
+    changed = {**ARGUMENTS, "to": "b@example.org"}
+    approve(decided, cast.reviewer, {"type": "edit", "edited_action": {"name": "announce", "args": changed}})
+    page = page_of(cast.reviewer, bypass_csp=True)  # axe tries inline styles
+    for address in (f"/tasks/{waiting.pk}/", f"/tasks/{waiting.pk}/?show=all", f"/tasks/{decided.pk}/"):
+        page.goto(address)
+        assert list(faults(page)) == []
