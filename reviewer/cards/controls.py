@@ -325,6 +325,7 @@ class Controls:
             label=gettext("Kind of %(name)s") % {"name": name_of(node)},
             inner=inner,
             is_line=is_line,
+            is_whole=not node.path,
             put_away=[self.page.control(branch) for branch in left],
             **self.page.aria(node, ""),
         )

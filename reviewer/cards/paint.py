@@ -88,7 +88,7 @@ class Painter:
 
     def whole_node(self, root: Node) -> Node | None:
         """Return what "Edit as JSON" turns into text: the arguments of an edit, or the whole answer."""
-        if self.form_data.choice.direct:
+        if self.form_data.choice.direct or self.form_data.choice.is_free:
             return None
         pointer = self.form_data.choice.args_pointer
         node = next((node for node in walk(root) if node.path == pointer), root) if pointer else root
@@ -135,7 +135,7 @@ class Painter:
             name=name_of(node),
             labels_control=is_labelable(node) and (node.state is State.VALUE or State.NULL in node.states),
             key="" if node.key is None or isinstance(node.key, int) else visible(str(node.key)),
-            type=words.type_words(node),
+            type=gettext("text or JSON") if self.form_data.choice.is_free else words.type_words(node),
             description=visible(node.description) if node.description else "",
             state=self.state(node),
             control=control,
