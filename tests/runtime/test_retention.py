@@ -19,7 +19,18 @@ from reviewer.models import AuditEvent, ReviewTask
 from tests.agents import effects
 from tests.processes import Process, Worker
 from tests.runtime.crashing import wait_until
-from tests.runtime.driving import APPROVE, advance, answer, call, fresh, last_words, pending, script, start
+from tests.runtime.driving import (
+    APPROVE,
+    advance,
+    answer,
+    call,
+    fresh,
+    give,
+    last_words,
+    pending,
+    script,
+    start,
+)
 
 pytestmark = pytest.mark.usefixtures("runtime")
 PAY = call("pay", to="a", amount=1)
@@ -183,6 +194,10 @@ def told_by(*arguments: str) -> str:
 
 @pytest.mark.worker
 def test_the_scheduler_has_workers_tidy(worker: Worker, scheduler: Process) -> None:
-    run = age(finished(), days=1)
+    run = runs.start("t-per-call", input=script([PAY]), requested_by="tests")
+    wait_until(lambda: fresh(run).status == "waiting", seconds=60)
+    give(pending(run), APPROVE)
+    wait_until(lambda: fresh(run).status == "finished", seconds=60)
+    assert rows(age(run, days=1)) > 1
     scheduler.restart()  # it asks in its first round, then once a minute
     wait_until(lambda: rows(run) == 1, seconds=90)
