@@ -38,7 +38,7 @@ class Asked:
 
     kind: str
     requests: tuple[ReviewRequest, ...]
-    place: int = 0
+    place: int | None = None
 
     @property
     def calls(self) -> list[Json]:
@@ -139,10 +139,10 @@ class _Tools:
         """Return the schema of a decision on ``tool``, for shapes that bring none."""
         return decision_schema(tool, decisions, (self._tools.get(tool) or {}).get("args_schema"))
 
-    def by_id(self, tool_call_id: str) -> tuple[int, str]:
-        """Return the place of a call within its turn and the agent's words around it."""
+    def by_id(self, tool_call_id: str) -> tuple[int | None, str]:
+        """Return the place of a call within its turn, if it is known, and the agent's words around it."""
         found = (entry for entry in self._calls if entry[1].get("id") == tool_call_id)
-        place, _, said = next(found, (0, {}, ""))
+        place, _, said = next(found, (None, {}, ""))
         return place, said
 
     def in_order(self, actions: Sequence[tuple[str, Json]]) -> Iterator[tuple[int, str, str]]:
@@ -230,7 +230,7 @@ def _read_batch(value: Any, tools: _Tools) -> Asked:
     return Asked(Pause.Kind.BATCHED, tuple(requests))
 
 
-def _as_told(action: Mapping[str, Any], found: tuple[int, str, str]) -> tuple[int, str, str]:
+def _as_told(action: Mapping[str, Any], found: tuple[int | None, str, str]) -> tuple[int | None, str, str]:
     """Return (place, tool_call_id, words) of a call as ``reviewed`` saw them when it asked, else as found."""
     told = action.get(REVIEWED_CONTEXT)
     if not isinstance(told, dict):

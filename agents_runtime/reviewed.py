@@ -16,13 +16,16 @@ Only with this middleware:
 It is a subclass of LangChain's ``HumanInTheLoopMiddleware`` and keeps its name, so that it takes its place in
 agents that others build, and so that runs that paused under the library's own go on under this one.
 
-Also here: ``idempotency_key`` for tools. ``policy.review_policy`` makes this middleware from tiers of risk.
+Also here: ``idempotency_key`` for tools, and ``rehearsal`` for authors' own tests. ``policy.review_policy``
+makes this middleware from tiers of risk.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware, InterruptOnConfig
@@ -47,11 +50,12 @@ from agents_runtime.payloads import REVIEWED_CONTEXT
 
 NO_RUN = (
     "{tool} is reviewed: it runs in a run of Countersign only, with the decision that is recorded there. "
-    "This graph was called by hand, or in a thread that does not know its run."
+    "This graph was called by hand, or in a thread that does not know its run. Tests use rehearsal()."
 )
 NO_CALL = "There is no tool call of a run here: an idempotency key exists only while a tool runs in one."
 
 Answer = ToolMessage | Command[Any]
+_rehearsal: ContextVar[bool] = ContextVar("countersign_rehearsal", default=False)
 
 
 class ReviewedTools(HumanInTheLoopMiddleware[Any, Any, Any]):
@@ -116,7 +120,7 @@ class ReviewedTools(HumanInTheLoopMiddleware[Any, Any, Any]):
     def _before_the_gate(self, request: ToolCallRequest) -> Iterator[ResultTaker]:
         """Refuse a reviewed call where no gate stands; else say that its stored result can be taken here."""
         tool = request.tool_call["name"]
-        if standing_gate() is None and tool in self.interrupt_on:
+        if standing_gate() is None and tool in self.interrupt_on and not _rehearsal.get():
             raise ToolStopped(NO_RUN.format(tool=tool))
         metadata = request.runtime.config.get("metadata") or {}
         namespace = str(metadata.get("langgraph_checkpoint_ns") or "")
@@ -140,6 +144,20 @@ class ReviewedTools(HumanInTheLoopMiddleware[Any, Any, Any]):
         return {**told, REVIEWED_CONTEXT: _context(request.tool_call, request.state)}
 
 
+@contextmanager
+def rehearsal() -> Iterator[None]:
+    """Let reviewed tools run without a run, for an author's own tests on a checkpointer in memory.
+
+    Nothing is recorded, and a call's idempotency key is made up anew each time. In a run it changes nothing:
+    the gate stands there all the same.
+    """
+    token = _rehearsal.set(True)
+    try:
+        yield
+    finally:
+        _rehearsal.reset(token)
+
+
 def idempotency_key() -> str:
     """Return what names the tool call that is running here, for whoever carries it out: 64 hex digits.
 
@@ -149,6 +167,8 @@ def idempotency_key() -> str:
     """
     if key := current_call_key():
         return key
+    if _rehearsal.get():
+        return secrets.token_hex(32)
     raise LookupError(NO_CALL)
 
 

@@ -228,7 +228,7 @@ def _open(run: Run, found: _Found, last: Pause | None, *, place: int) -> OpenedP
         kind=asked.kind,
         tool=as_name(first.tool),
         tool_call_id=as_name(first.tool_call_id),
-        place=asked.place or place,
+        place=place if asked.place is None else asked.place,
         value=found.value,
         calls=encode(asked.calls),
         response_schema=encode(first.response_schema),

@@ -16,15 +16,18 @@ from typing import Any
 from django.conf import settings
 from langgraph.prebuilt import ToolRuntime
 
+from agents_runtime.reviewed import idempotency_key
+
 FILE_NAME = "demo-effects.jsonl"
 
 
 def record(tool: str, runtime: ToolRuntime, **arguments: Any) -> str:
     """Write that a tool took effect, and return the idempotency key of the call."""
-    key = f"{_thread(runtime.config)}:{runtime.tool_call_id}"
+    key = idempotency_key()
     line = {
         "at": dt.datetime.now(dt.UTC).isoformat(),
         "tool": tool,
+        "thread": _thread(runtime.config),
         "key": key,
         "arguments": arguments,
     }

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import BaseMessage
 from langchain_core.tools import tool
 from langgraph.graph.state import CompiledStateGraph
@@ -21,6 +20,7 @@ from agents_runtime.agents.briefing import BriefedState, Briefing, agent_state
 from agents_runtime.agents.effects import record
 from agents_runtime.agents.history import Outcome, Turn
 from agents_runtime.chat_model import Call, Say, get_model
+from agents_runtime.policy import ReviewRule, review_policy
 
 SYSTEM_PROMPT = """You keep the customer records of a payment company tidy. Find the problem records
 first. Then, in one turn, call everything that is needed: delete_record for records that must not be kept,
@@ -182,32 +182,26 @@ def _told(change: Outcome) -> str:
     return f"{change.text} The reviewer changed: {', '.join(sorted(change.changed))}."
 
 
+TOOLS = [find_problem_records, read_record, delete_record, merge_records, archive_record]
+
+
 def make_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
     """Build the agent."""
     return create_agent(
         get_model(script),
-        tools=[find_problem_records, read_record, delete_record, merge_records, archive_record],
+        tools=TOOLS,
         system_prompt=SYSTEM_PROMPT,
-        middleware=[
-            Briefing(CleanupState, write_briefing),
-            HumanInTheLoopMiddleware(
-                {
-                    "delete_record": {
-                        "allowed_decisions": ["approve", "edit", "reject"],
-                        "description": "A deleted record cannot be brought back.",
-                    },
-                    "merge_records": {
-                        "allowed_decisions": ["approve", "edit", "reject"],
-                        "description": "Merged records cannot be taken apart again.",
-                    },
-                    "archive_record": {
-                        "allowed_decisions": ["approve", "edit", "reject"],
-                        "description": "An archived record can still be read.",
-                    },
-                },
-                interrupt_mode="per_call",
-            ),
-        ],
+        middleware=review_policy(
+            TOOLS,
+            high=[delete_record, merge_records, archive_record],
+            low=[find_problem_records, read_record],
+            rules={
+                "delete_record": ReviewRule(description="A deleted record cannot be brought back."),
+                "merge_records": ReviewRule(description="Merged records cannot be taken apart again."),
+                "archive_record": ReviewRule(description="An archived record can still be read.", risk="low"),
+            },
+            middleware=[Briefing(CleanupState, write_briefing)],
+        ),
         state_schema=agent_state(CleanupState),
         name="records_cleanup",
     )

@@ -11,7 +11,6 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import BaseMessage
 from langchain_core.tools import tool
 from langgraph.graph.state import CompiledStateGraph
@@ -22,6 +21,7 @@ from agents_runtime.agents.briefing import BriefedState, Briefing, agent_state
 from agents_runtime.agents.effects import record
 from agents_runtime.agents.history import Outcome, Turn
 from agents_runtime.chat_model import Call, Say, get_model
+from agents_runtime.policy import ReviewRule, review_policy
 
 SYSTEM_PROMPT = """You handle refund requests for an online shop that sells household goods. Look up the
 order first. Refund only what the customer is owed: the price of the article that was damaged, late,
@@ -240,28 +240,31 @@ def _after_credit(credit: Outcome) -> Say:
     )
 
 
+TOOLS = [lookup_order, issue_refund, offer_store_credit]
+
+
 def make_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
     """Build the agent."""
     return create_agent(
         get_model(script),
-        tools=[lookup_order, issue_refund, offer_store_credit],
+        tools=TOOLS,
         system_prompt=SYSTEM_PROMPT,
-        middleware=[
-            Briefing(RefundState, write_briefing),
-            HumanInTheLoopMiddleware(
-                {
-                    "issue_refund": {
-                        "allowed_decisions": ["approve", "edit", "reject"],
-                        "description": "The money leaves the account as soon as this is approved.",
-                    },
-                    "offer_store_credit": {
-                        "allowed_decisions": ["approve", "edit", "reject"],
-                        "description": "The customer gets the voucher at once, and it cannot be taken back.",
-                    },
-                },
-                interrupt_mode="per_call",
-            ),
-        ],
+        middleware=review_policy(
+            TOOLS,
+            high=[issue_refund, offer_store_credit],
+            low=[lookup_order],
+            rules={
+                "issue_refund": ReviewRule(
+                    description="The money leaves the account as soon as this is approved.", queue="payments"
+                ),
+                "offer_store_credit": ReviewRule(
+                    description="The customer gets the voucher at once, and it cannot be taken back.",
+                    queue="payments",
+                    risk="medium",
+                ),
+            },
+            middleware=[Briefing(RefundState, write_briefing)],
+        ),
         state_schema=agent_state(RefundState),
         name="refunds",
     )

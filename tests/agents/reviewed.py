@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from deepagents import create_deep_agent
 from langchain.agents import AgentState, create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, ToolRetryMiddleware
 from langchain_core.tools import tool
@@ -16,6 +17,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
+from agents_runtime.policy import for_deep_agent, review_policy
 from agents_runtime.reviewed import ReviewedTools, idempotency_key
 from tests.agents import assistants, deep, effects
 from tests.agents.playbook import Playbook
@@ -82,6 +84,14 @@ def deep_per_call() -> Any:
 def deep_on_a_loop() -> Any:
     """Ask for each call of a tool that is async only."""
     return _twin(deep.on_a_loop)
+
+
+def deep_by_policy() -> Any:
+    """A deep agent as ``for_deep_agent`` builds it: a subagent, and permissions that ask."""
+    clerk = {"name": "clerk", "description": "Keep the files.", "system_prompt": "Keep them."}
+    policy = review_policy([pay, drop, look], high=[pay], medium=[drop], low=[look])
+    gated = for_deep_agent(policy, subagents=[clerk], permissions=deep.SECRETS)
+    return create_deep_agent(Playbook(), [pay, drop, look], **gated)
 
 
 def unguarded() -> Any:
@@ -156,13 +166,12 @@ def one_task_reviewed() -> Any:
 
 def _with_own_callbacks(gate: Any) -> Any:
     """Delegate to a subagent with callbacks of its own, which take the place of the run's."""
-    worker = create_agent(Playbook(), [pay, drop], middleware=[gate])
+    worker: Any = create_agent(Playbook(), [pay, drop], middleware=[gate])
 
     @tool
     def delegate(task: str) -> str:
         """Let the subagent play a script."""
-        nobodys: Any = {"callbacks": []}
-        result = worker.invoke({"messages": [("user", task)]}, nobodys)
+        result = worker.invoke({"messages": [("user", task)]}, {"callbacks": []})
         return str(result["messages"][-1].content)
 
     return create_agent(Playbook(), [delegate])

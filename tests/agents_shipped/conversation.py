@@ -13,6 +13,7 @@ from langgraph.types import Command, Interrupt
 
 from agents_runtime.agents.effects import FILE_NAME
 from agents_runtime.loading import Graph
+from agents_runtime.reviewed import rehearsal
 
 
 class Conversation:
@@ -26,10 +27,11 @@ class Conversation:
 
     def give(self, value: Any) -> None:
         """Give an input or a ``Command`` and run until the graph waits or ends."""
-        if self._is_async:
-            asyncio.run(self._graph.ainvoke(value, self._config))
-        else:
-            self._graph.invoke(value, self._config)
+        with rehearsal():
+            if self._is_async:
+                asyncio.run(self._graph.ainvoke(value, self._config))
+            else:
+                self._graph.invoke(value, self._config)
 
     def answer(self, tool: str, decision: dict[str, Any]) -> None:
         """Answer the pause of one tool, keyed by its id."""

@@ -14,6 +14,7 @@ from langgraph.types import Command
 from pytest_django.fixtures import Settings
 
 from agents_runtime.agents import records_cleanup, refunds, vendor_payment
+from agents_runtime.reviewed import rehearsal
 from tests.agents_shipped.conversation import Conversation
 from tests.agents_shipped.model_server import MODEL, Answer, ModelServer, model_server
 
@@ -123,7 +124,8 @@ def test_an_async_agent_streams_from_the_real_model_too(provider: ModelServer, h
             if isinstance(message, AIMessageChunk) and message.text:
                 yield message.text
 
-    assert asyncio.run(run()) == ["Looking. ", "Done. "]
+    with rehearsal():
+        assert asyncio.run(run()) == ["Looking. ", "Done. "]
     assert (home / "demo-effects.jsonl").read_text().count("\n") == 1
 
 

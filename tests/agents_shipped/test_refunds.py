@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -128,8 +129,8 @@ def test_a_plain_message_is_understood_as_one(asked: Conversation) -> None:
 
 
 def test_each_effect_has_its_idempotency_key_in_a_private_file(asked: Conversation, home: Path) -> None:
-    call_id = asked.pauses["issue_refund"].value["tool_call_id"]
     asked.approve("issue_refund")
     line = json.loads((home / FILE_NAME).read_text())
-    assert line["key"] == f"a-thread:{call_id}"
+    assert line["thread"] == "a-thread"
+    assert re.fullmatch("[0-9a-f]{64}", line["key"])
     assert stat.S_IMODE((home / FILE_NAME).stat().st_mode) == 0o600

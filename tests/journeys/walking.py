@@ -109,7 +109,7 @@ def effects_of(run: Run) -> list[tuple[str, dict[str, Any]]]:
     """Return what the shipped tools really did in a run: tool and arguments, in order."""
     ledger = Path(settings.COUNTERSIGN_HOME) / "demo-effects.jsonl"
     lines = [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
-    return [(line["tool"], line["arguments"]) for line in lines if line["key"].startswith(f"{run.pk}:")]
+    return [(line["tool"], line["arguments"]) for line in lines if line["thread"] == str(run.pk)]
 
 
 class Program:
