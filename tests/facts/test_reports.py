@@ -27,7 +27,8 @@ from agents_runtime.payloads import read
 from agents_runtime.thread_state import RaisedInterrupt
 from reviewer import claims, decisions, queries
 from reviewer.errors import Conflict, Invalid, NotAllowed, ReviewProblem
-from reviewer.models import AuditEvent, Decision, Policy, ReviewTask
+from reviewer.expiry import expire_due
+from reviewer.models import AuditEvent, Decision, Policy, Queue, ReviewTask
 from reviewer.shown import card_of
 from tests.agents import effects
 from tests.cards.making import Reviewer as Form
@@ -401,6 +402,24 @@ def test_report_62_who_decided_comes_from_the_session_and_never_from_the_body(
     assert program.post(f"tasks/{task.pk}/decision", {**body, "decided_by": "lead"}).status_code == 422
     assert program.post(f"tasks/{task.pk}/decision", body).status_code == 200
     assert Decision.objects.get(task=task).person == ines.person
+
+
+def test_report_62_an_approval_after_the_deadline_is_refused_and_a_timeout_is_nobodys_denial(
+    ines: Reviewer, cast: Cast
+) -> None:
+    """zeroclaw#9642, agent-secret#199: approved after expiry; a timeout logged as a person's denial."""
+    Queue.objects.filter(pk=cast.general.pk).update(minutes_to_decide=60, on_expiry="reject")
+    run = start("t-per-call", script([PAY]))
+    task = ines.card(run)
+    ReviewTask.objects.filter(pk=task.pk).update(due_at=task.created_at)
+    with pytest.raises(Conflict):
+        decisions.decide(task.pk, by=ines.person, answer=APPROVE, digest=task.digest)
+    assert expire_due() == 1
+    task.refresh_from_db()
+    assert (task.status, task.outcome.verdict, task.outcome.decided_by) == ("expired", "reject", None)
+    assert not Decision.objects.filter(task=task).exists()
+    assert advance(run).status == "finished"
+    assert effects.count("pay_began") == 0
 
 
 def test_report_64_hammering_claim_and_release_leaves_no_half_claim(ines: Reviewer, cast: Cast) -> None:

@@ -64,6 +64,18 @@ def test_trap_02_a_bad_answer_to_a_batch_is_refused_before_it_can_brick_the_thre
     assert effects.count("drop") == 1
 
 
+def test_trap_02_a_thread_that_is_bricked_all_the_same_is_asked_anew_under_a_new_id() -> None:
+    run = start("t-batched", script(DROPS[:1]))
+    bad: Json = {"type": "respond", "message": "past the check of the card"}
+    run = answer(pending(run), bad)
+    assert run.status == "waiting", run.error
+    old, new = pauses(run)
+    assert (old.status, new.status, new.previous_id) == ("refused", "pending", old.pk)
+    assert new.interrupt_id != old.interrupt_id
+    assert answer(new, APPROVE).status == "finished"
+    assert effects.count("drop") == 1
+
+
 def test_trap_03_an_invalid_answer_to_a_call_is_stored_nowhere_and_asked_for_again() -> None:
     run = start("t-per-call", script([PAY]))
     run = answer(pending(run), edit("pay", to="a", amount="much"))
@@ -143,12 +155,18 @@ def test_trap_09_none_false_and_nothing_are_answers(ines: Reviewer) -> None:
 def test_trap_10_new_input_never_drops_an_open_review(ines: Reviewer) -> None:
     run = start("t-per-call", script([PAY]))
     task = ines.card(run)
+    following = script([call("look", what="x")])
     with pytest.raises(WrongState):
-        runs.add_input(run.pk, script([call("look", what="x")]))
+        runs.add_input(run.pk, following)
     assert ines.card(run) == task
-    run = ines.decide(task, APPROVE)
-    assert run.status == "finished"
-    assert effects.count("look") == 0
+    runs.add_input(run.pk, following, close_open_reviews=True)
+    run = advance(run)
+    assert run.status == "finished", run.error
+    task.refresh_from_db()
+    assert task.status == "superseded"
+    assert (effects.count("pay_began"), effects.count("look")) == (0, 1)
+    (closed,) = (one for one in decode(run.output)["messages"] if one.get("name") == "pay")
+    assert (closed["type"], closed["status"]) == ("tool", "error")
 
 
 def test_trap_11_a_condition_that_flips_lets_no_rejected_call_run() -> None:
