@@ -38,6 +38,20 @@ DROP = call("drop", path="/a")
 RESPOND: Json = {"type": "respond", "message": "no"}  # what the library does not allow for ``drop``
 
 
+@pytest.mark.parametrize("agent", ["t-batched", "t-deep", "t-async-batched"])
+def test_a_batch_that_the_agent_refuses_is_asked_anew_whatever_the_agent(agent: str) -> None:
+    paid = "apay" if agent == "t-async-batched" else "pay"
+    run = start(agent, script([call("look", what="x")], [call(paid, to="a", amount=1)]))
+    run = answer(pending(run), {"type": "no such decision"})
+    assert run.status == "waiting", run.error
+    again = pending(run)
+    assert again.previous is not None
+    assert again.previous.status == "refused"
+    run = answer(again, APPROVE)
+    assert run.status == "finished", run.error
+    assert effects.count(paid) == effects.count("look") == 1
+
+
 def test_a_batch_that_the_agent_refuses_is_asked_anew_and_the_new_card_shows_why() -> None:
     run = start("t-batched", script([PAY, DROP]))
     old = pending(run)

@@ -82,19 +82,15 @@ def test_a_finished_thread_keeps_only_its_latest_checkpoint_and_still_takes_new_
     assert effects.count("pay") == 1
 
 
-def test_a_thread_whose_library_refuses_to_prune_is_asked_once_and_kept_whole(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    run = age(finished(), days=1)
+def test_a_deep_agents_thread_which_cannot_be_pruned_is_kept_whole_until_it_is_deleted() -> None:
+    run = age(finished("t-deep"), days=1)
     before = rows(run)
-
-    def refuse(*_: object, **__: object) -> None:
-        raise NotImplementedError("a DeltaChannel needs its history")
-
-    monkeypatch.setattr("langgraph.checkpoint.postgres.PostgresSaver.prune", refuse)
     threads.tidy(run.pk, keep=None)
-    assert rows(run) == before
-    assert not retention.due(keep=None).exists()
+    assert rows(run) == before > 1
+    assert not retention.due(keep=None).exists()  # nobody asks again and again
+    threads.tidy(age(run, days=31).pk, keep=MONTH)
+    assert rows(run) == 0
+    assert fresh(run).thread_deleted_at is not None
 
 
 def test_a_thread_is_deleted_when_its_time_is_over_and_leaves_a_tombstone() -> None:
