@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from agents_runtime.canonical import Json, storable
 from agents_runtime.errors import Problem
 from reviewer import cards
+from reviewer.accounts import permissions
 from reviewer.accounts.models import User
 from reviewer.audit.record import record
 from reviewer.audit.subjects import of_task
@@ -137,14 +138,25 @@ def place_of(card: cards.Card, pointer: str) -> str:
     return place_name(steps) or _("whole value")
 
 
+def may_uncover(task: ReviewTask, *, by: User) -> bool:
+    """Say whether this person may see the secrets of a card: whoever could decide it, and nobody else."""
+    return task.run.requested_by != by.reference and permissions.is_member(by, task.queue_id)
+
+
+def _closed(task: ReviewTask, card: cards.Card, *, by: User) -> Sequence[str]:
+    """Return the pointers of what this person may open: what is folded, and secrets if they may."""
+    return card.closed if card.concealed and may_uncover(task, by=by) else card.folded
+
+
 def opened_parts(task: ReviewTask, card: cards.Card, *, by: User) -> frozenset[str]:
     """Return the pointers of what this person has opened on this digest, masked secrets included."""
-    if not card.closed:
+    closed = _closed(task, card, by=by)
+    if not closed:
         return frozenset()
     parts = set(
         Expansion.objects.filter(task=task, person=by, digest=task.digest).values_list("part", flat=True)
     )
-    return frozenset(pointer for pointer in card.closed if part_of(pointer) in parts)
+    return frozenset(pointer for pointer in closed if part_of(pointer) in parts)
 
 
 def unread_parts(task: ReviewTask, card: cards.Card, *, by: User) -> Sequence[str]:
@@ -168,7 +180,8 @@ def open_parts(task: ReviewTask, parts: Collection[str], *, by: User, via: str) 
         return ()
     card = card_of(task)
     known = opened_parts(task, card, by=by)
-    fresh = [pointer for pointer in card.closed if pointer not in known and part_of(pointer) in parts]
+    closed = _closed(task, card, by=by)
+    fresh = [pointer for pointer in closed if pointer not in known and part_of(pointer) in parts]
     if not fresh:
         return ()
     places = {pointer: storable(place_of(card, pointer)) for pointer in fresh}

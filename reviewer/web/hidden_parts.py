@@ -71,7 +71,7 @@ class HiddenParts:
             expanded=openings.opened_parts(self.task, self.card, by=self.reader),
             opener=self._opener if asks_server else None,
             landing=landing[0] if landing else None,
-            reveal=self._opener,
+            reveal=self._opener if openings.may_uncover(self.task, by=self.reader) else _no_opener,
         )
 
     def unread(self) -> Unread | None:
@@ -101,6 +101,10 @@ class HiddenParts:
             "key": key,
         }
         return SafeString(render_to_string("tasks/opener.html", context))
+
+
+def _no_opener(_pointer: str, _label: str) -> SafeString:
+    return SafeString("")
 
 
 def parts_named(text: str, card: cards.Card) -> Sequence[str]:
