@@ -120,7 +120,7 @@ class _Compiler:
     def __init__(self, document: Document, posted: Posted) -> None:
         self.document = document
         self.posted = posted
-        self.left = MOST_POSTED_NODES if posted else MOST_NODES
+        self.left = MOST_POSTED_NODES if posted.is_deep else MOST_NODES
         self.makers: dict[str, Callable[[Shape, Json, _Place, dict[str, Any]], Node]] = {
             "union": self._union,
             "fixed": self._fixed,

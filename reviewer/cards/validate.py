@@ -29,11 +29,17 @@ def validate(answer: Json, schema: Json) -> tuple[FieldError, ...]:
 
 def validate_tree(tree: Tree, answer: Json) -> tuple[FieldError, ...]:
     """Return what is wrong with the answer read from a tree, each error with the path of its field."""
-    found = [_error(tree, problem) for problem in check.problems(tree.document, _narrowed(tree.root), answer)]
+    problems = check.problems(tree.document, _narrowed(tree.root), answer)
+    found = list({_said(error): error for error in (_error(tree, problem) for problem in problems)}.values())
     whole = tree.document.root
     if found or not check.is_readable(tree.document, whole) or check.accepts(tree.document, whole, answer):
         return tuple(found)
     return (FieldError("", "schema", path=""),)
+
+
+def _said(error: FieldError) -> tuple[str, str]:
+    """Return what a reviewer would read: two conditions may ask for the same."""
+    return error.pointer, error.message
 
 
 def _narrowed(node: Node) -> Json:
