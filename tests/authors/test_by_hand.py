@@ -12,6 +12,7 @@ from langgraph.types import Command
 from agents_runtime import registry
 from agents_runtime.checkpointer import Fence, sync_saver
 from agents_runtime.gate import ToolStopped
+from agents_runtime.reviewed import idempotency_key, rehearsal
 from tests.agents import effects, reviewed
 from tests.agents.tools import apay
 from tests.runtime.driving import APPROVE, answer, attempts, call, fresh, pending, runtime, script, start
@@ -59,6 +60,25 @@ async def test_a_graph_that_is_resumed_by_hand_on_a_loop_runs_no_reviewed_tool()
     with pytest.raises(ToolStopped, match="apay is reviewed"):
         await graph.ainvoke(Command(resume={asked[0].id: APPROVE}), HERE)
     assert effects.count("apay_began") == 0
+
+
+def test_an_authors_own_test_may_rehearse() -> None:
+    graph = _compiled(reviewed.per_call())
+    asked = graph.invoke(script([PAY]), HERE)["__interrupt__"]
+    with rehearsal():
+        result = graph.invoke(Command(resume={asked[0].id: APPROVE}), HERE)
+        assert idempotency_key() != idempotency_key()
+    assert result["messages"][-1].content == "done: paid 1 to a"
+
+
+@pytest.mark.usefixtures("runtime")
+def test_a_rehearsal_changes_nothing_in_a_run() -> None:
+    with rehearsal():
+        run = start("r-forgetful", script([PAY]))
+        effects.flag("gate_removed").touch()
+        run = answer(pending(run), {"type": "reject"})
+    assert effects.count("pay_began") == 0
+    assert "does not allow it" in run.error
 
 
 @pytest.mark.usefixtures("runtime")
