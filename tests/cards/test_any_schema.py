@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given, settings
@@ -12,12 +13,13 @@ from reviewer import cards
 from reviewer.cards import check, render
 from reviewer.cards.compile import compile_form
 from reviewer.cards.diff import diff
+from reviewer.cards.names import pointer_step
 from reviewer.cards.read import read
 from reviewer.cards.schema import Document
-from reviewer.cards.tree import Fixed, walk
+from reviewer.cards.tree import Choice, Entry, Fixed, Group, Items, Mapping, Node, State, Union, walk
 from reviewer.cards.values import same
 from tests.cards.browser import Page
-from tests.cards.grammar import JSON, KINDS, NONSENSE, Kind, document, schema_and_value
+from tests.cards.grammar import FLOATS, JSON, KINDS, NONSENSE, Kind, document, schema_and_value
 from tests.cards.making import Reviewer, tool_card
 
 
@@ -103,6 +105,77 @@ def test_changing_one_of_two_fields_leaves_the_other_alone(kind: Kind, data: st.
     reading = Reviewer.before(schema, {"note": "old", "a": value}).send(**{"v:/note": "new"})
     assert bool(reading.errors) == (not fits(value, document(kind.schema)))
     assert text_of(reading.answer) == text_of({"note": "new", "a": value})
+
+
+def editable(node: Node, pointer: str = "") -> Iterator[tuple[str, Entry | Choice]]:
+    """Yield every text field and choice that is sent, with the JSON Pointer of its value."""
+    if node.state is not State.VALUE:
+        return
+    match node:
+        case Entry() | Choice():
+            yield pointer, node
+        case Group():
+            for field in node.fields:
+                yield from editable(field, f"{pointer}/{pointer_step(str(field.key))}")
+            if isinstance(node.extra, Mapping):
+                yield from editable(node.extra, pointer)
+        case Items():
+            for at, item in enumerate(node.items):
+                yield from editable(item.node, f"{pointer}/{at}")
+        case Mapping():
+            for item in node.items:
+                yield from editable(item.node, f"{pointer}/{pointer_step(item.key)}")
+        case Union() if node.branch is not None:
+            yield from editable(node.branch, pointer)
+
+
+def typed_into(node: Entry | Choice, data: st.DataObject) -> tuple[str, Any]:
+    """Return what a reviewer types or picks, and the value that it means."""
+    if isinstance(node, Choice):
+        at = data.draw(st.integers(0, len(node.options) - 1))
+        return str(at), node.options[at]
+    if node.kind == "string":
+        text = data.draw(st.text(st.characters(categories=["L", "N", "P", "Z"]), min_size=1, max_size=12))
+        return text, text
+    number = data.draw(st.integers() | (st.nothing() if node.kind == "integer" else FLOATS))
+    return repr(number), number
+
+
+@given(schema_and_value(), st.data())
+@settings(max_examples=200, deadline=None)
+def test_what_is_typed_changes_its_own_place_and_no_other(pair: tuple[Any, Any], data: st.DataObject) -> None:
+    schema, value = pair
+    reviewer = Reviewer.before(schema, value)
+    places = list(editable(reviewer.form.tree.root))
+    if not places:
+        return
+    pointer, node = data.draw(st.sampled_from(places))
+    typed, meant = typed_into(node, data)
+    answer = reviewer.send(**{f"v:{node.path}": typed}).answer
+    found = at_pointer(answer, pointer)
+    assert same(found, meant) or found == meant == node.original
+    assert text_of(with_value(answer, pointer, at_pointer(value, pointer))) == text_of(value)
+
+
+def at_pointer(value: Any, pointer: str) -> Any:
+    for step in steps_of(pointer):
+        value = value[int(step)] if isinstance(value, list) else value[step]
+    return value
+
+
+def with_value(value: Any, pointer: str, new: Any) -> Any:
+    """Return a copy with one place set."""
+    *above, last = steps_of(pointer) or [""]
+    if not pointer:
+        return new
+    copy = json.loads(json.dumps(value))
+    place = at_pointer(copy, "".join(f"/{pointer_step(step)}" for step in above))
+    place[int(last) if isinstance(place, list) else last] = new
+    return copy
+
+
+def steps_of(pointer: str) -> list[str]:
+    return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
 
 
 @given(NONSENSE, JSON)
