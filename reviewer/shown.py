@@ -31,11 +31,28 @@ MOST_SAID: Final = 20_000
 BRIEF_SAID: Final = 2_000
 MOST_MARKS: Final = 2_000  # hidden characters: each becomes an element of its own
 MOST_HTML: Final = 512 * 1024
+_MADE_FROM: Final = (
+    "tool", "action", "response_schema", "args_schema", "description", "risk", "policy_label",
+)  # fmt: skip
+_CARD: Final = "_card"
 _SPRITE: Final = 'href="sprite.svg#'
 
 
 def card_of(task: ReviewTask) -> cards.Card:
-    """Return the card that people decide on; its title is the one stored with the task."""
+    """Return the card that people decide on; its title is the one stored with the task.
+
+    What a card is made from never changes, so one is made for each task object: a request asks several times.
+    """
+    made_from = tuple(getattr(task, name) for name in _MADE_FROM)
+    known: tuple[object, cards.Card] | None = task.__dict__.get(_CARD)
+    if known is not None and known[0] == made_from:
+        return known[1]
+    card = _build(task)
+    task.__dict__[_CARD] = (made_from, card)
+    return card
+
+
+def _build(task: ReviewTask) -> cards.Card:
     return cards.build(
         cards.CardRequest(
             card_id=str(task.pk),

@@ -28,7 +28,7 @@ RECORD = Path(__file__).with_name("renderer.json")
 VERSION_FILE = PROJECT / "reviewer/cards/version.py"
 TEMPLATES = PROJECT / "templates"
 SAMPLES = Path(__file__).parent / "samples"
-_PLAIN = {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
+_PLAIN: dict[str, Any] = {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
 
 LONG = "Dear customer, " + "we are sorry for this. " * 40 + "Pay to account 12."
 MARKDOWN = """# All **checked**
@@ -43,7 +43,7 @@ MARKDOWN = """# All **checked**
 |-|
 | 1 |
 """
-PLAIN = {
+PLAIN: dict[str, Any] = {
     "yes": True,
     "no": False,
     "none": None,
@@ -157,7 +157,7 @@ def _drawings() -> Iterator[tuple[str, str]]:
 
 
 def _fields(sample: dict[str, Any]) -> dict[str, Any]:
-    value = sample.get("interrupt_value", sample.get("value"))
+    value: Any = sample.get("interrupt_value", sample.get("value"))
     is_call = isinstance(value, dict) and value.get("type") == "tool_approval"
     return {
         "tool": value["name"] if is_call else "",

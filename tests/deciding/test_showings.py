@@ -38,8 +38,8 @@ def open_on_page(task: ReviewTask, client: Client) -> Showing:
     return Showing.objects.filter(task=task).latest("pk")
 
 
-def decide(task: ReviewTask, cast: Cast, answer: object = APPROVE, **more: str) -> Decision:
-    return decisions.decide(task.pk, by=cast.reviewer, answer=answer, digest=task.digest, **more)
+def decide(task: ReviewTask, cast: Cast, answer: object = APPROVE, *, via: str = "web") -> Decision:
+    return decisions.decide(task.pk, by=cast.reviewer, answer=answer, digest=task.digest, via=via)
 
 
 def long_text(task_text: str, *, risk: str = "low") -> ReviewRequest:
