@@ -146,9 +146,10 @@ def test_names_alone_mask_a_difference_without_a_card() -> None:
 
 
 def test_the_record_lacks_what_the_schema_says_is_not_for_showing_and_only_that() -> None:
-    card = tool_card({**SCHEMA, "properties": {**SCHEMA["properties"], "api_key": {"type": "string"}}}, ARGS)
-    args = {"user": "bo", "password": "new", "spare": "older", "api_key": KEY}
-    answer = {"type": "edit", "edited_action": {"name": "act", "args": args}}
+    properties = {**SCHEMA["properties"], "api_key": {"type": "string"}}
+    card = tool_card({**SCHEMA, "properties": properties}, ARGS)
+    args: dict[str, Any] = {"user": "bo", "password": "new", "spare": "older", "api_key": KEY}
+    answer: Any = {"type": "edit", "edited_action": {"name": "act", "args": args}}
     kept = card.for_the_record(answer)["edited_action"]["args"]
     assert kept == {"user": "bo", "password": "••••••••", "spare": "••••••••", "api_key": KEY}
     told = {change.name: change.after for change in card.changes_for_the_record(answer)}

@@ -51,7 +51,7 @@ def open_card(cast: Cast, **changes: Any) -> ReviewTask:
 
 
 def page_of_task(client: Client, task: ReviewTask, query: str = "") -> str:
-    return client.get(f"/tasks/{task.pk}/{query}").content.decode()
+    return str(client.get(f"/tasks/{task.pk}/{query}").content.decode())
 
 
 def form_of(html: str) -> Page:
