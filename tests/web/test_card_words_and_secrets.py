@@ -62,11 +62,11 @@ def form_of(html: str) -> Page:
 
 def send(client: Client, task: ReviewTask, html: str, operation: str | None = None, **typed: str) -> str:
     fields = form_of(html).post_with(operation, typed)
-    return client.post(f"/tasks/{task.pk}/decide/", fields).content.decode()
+    return str(client.post(f"/tasks/{task.pk}/decide/", fields).content.decode())
 
 
 def label(html: str) -> str:
-    return re.findall(r"data-send-label>([^<]*)<", html)[0]
+    return str(re.findall(r"data-send-label>([^<]*)<", html)[0])
 
 
 def test_without_a_script_the_button_says_how_much_an_edit_changes_once_the_server_has_seen_it(
