@@ -16,7 +16,7 @@ Cards that people have had before them are kept as they were drawn, once for eac
 number the next person would be shown a new drawing, while the record says that it was the old one.
 """
 
-_OWN: Final = 1_000_000_000
+AUTHORS_OWN: Final = 1_000_000_000
 """Versions from here on are those of cards that a renderer of somebody's own has drawn."""
 
 
@@ -26,4 +26,4 @@ def version_of(request: CardRequest, *, ours: int = RENDERER_VERSION) -> int:
     if not source:
         return ours
     made_of = hashlib.sha256(f"{ours}\n{source}".encode()).hexdigest()
-    return _OWN + int(made_of[:7], 16)
+    return AUTHORS_OWN + int(made_of[:7], 16)

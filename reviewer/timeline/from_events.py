@@ -15,7 +15,7 @@ from agents_runtime.states import PauseStatus
 from reviewer import cards
 from reviewer.audit.words import VERDICT_WORDS
 from reviewer.models import AuditEvent, Decision, ReviewTask, Verdict
-from reviewer.shown import changes_of
+from reviewer.shown import card_of, changes_of
 from reviewer.timeline.entries import Entry, Source, actor_name
 
 CHANGES_TOLD = 3
@@ -207,7 +207,8 @@ def _decision_notes(task: ReviewTask, decision: Decision) -> list[str]:
     delivery = _DELIVERY.get(PauseStatus(task.pause.status), _NEVER_DELIVERED)
     facts = {"title": task.title, "digest": task.short_digest, "delivery": delivery}
     notes = [_("%(title)s. Decided on %(digest)s. %(delivery)s") % facts]
-    notes += [_change_words(change) for change in changes_of(task, decision)[:CHANGES_TOLD]]
+    changes = card_of(task).mask.changes(changes_of(task, decision)[:CHANGES_TOLD])
+    notes += [_change_words(change) for change in changes]
     answer = decode(decision.answer)
     message = answer.get("message") if isinstance(answer, dict) else answer
     if isinstance(message, str) and message:
@@ -218,6 +219,11 @@ def _decision_notes(task: ReviewTask, decision: Decision) -> list[str]:
 
 
 def _change_words(change: cards.Change) -> str:
+    if change.came_from is not None:
+        return _("%(name)s: moved there from place %(old)s") % {
+            "name": change.name,
+            "old": change.came_from + 1,
+        }
     if change.before is cards.MISSING:
         return _("%(name)s: added “%(after)s”") % {"name": change.name, "after": _brief(change.after)}
     if change.after is cards.MISSING:

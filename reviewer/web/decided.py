@@ -18,6 +18,7 @@ from agents_runtime.models import ToolExecution
 from reviewer import cards, openings
 from reviewer.accounts.models import User
 from reviewer.cards import render as draw
+from reviewer.cards.version import AUTHORS_OWN
 from reviewer.models import Decision, ReviewTask, Showing, Verdict
 from reviewer.shown import card_of, changes_of, kept_html, language_name
 from reviewer.web.stages import duration_words
@@ -39,7 +40,7 @@ class AsShown:
     html: SafeString | None = None
     note: str = ""
     showing: Showing | None = None
-    language: str = ""
+    drawn_by: str = ""
     is_damaged: bool = False
 
 
@@ -48,14 +49,21 @@ def as_shown(task: ReviewTask, decision: Decision | None, reader: User) -> AsSho
     showing = decision.showing if decision else openings.showing_of(task)
     if showing is None:
         return AsShown(note=_why_none(decision))
-    html, language = kept_html(showing), language_name(showing.language)
+    html, drawn_by = kept_html(showing), _drawn_by(showing)
     if html is None:
         note = _(
             "The kept view no longer matches its SHA-256, so it is not shown. Below: drawn from the record."
         )
-        return AsShown(note=note, showing=showing, language=language, is_damaged=True)
+        return AsShown(note=note, showing=showing, drawn_by=drawn_by, is_damaged=True)
     note = _shown_to(decision, reader) if decision else _("As it was shown last.")
-    return AsShown(html, note, showing, language)
+    return AsShown(html, note, showing, drawn_by)
+
+
+def _drawn_by(showing: Showing) -> str:
+    facts = {"version": showing.renderer_version, "language": language_name(showing.language)}
+    if showing.renderer_version >= AUTHORS_OWN:
+        return _("Drawn by an author’s own renderer (%(version)s) in %(language)s, kept since") % facts
+    return _("Drawn by card renderer %(version)s in %(language)s, kept since") % facts
 
 
 def _shown_to(decision: Decision, reader: User) -> str:

@@ -370,3 +370,19 @@ def test_an_edited_card_shows_all_arguments_as_they_were_sent(cast: Cast, client
     sent = text.split("All arguments, as they were sent")[1]
     assert "9.20" in sent.split("What was proposed")[0]
     assert "18.40" in sent.split("What was proposed")[1]
+
+
+def test_a_changed_secret_is_told_without_its_value(cast: Cast, client_of: ClientOf) -> None:
+    request = ReviewRequest(
+        position=0, kind="tool_call", tool="connect",
+        arguments={"api_key": "sk-live-0123456789old", "to": "a"},
+        response_schema=decision_schema("connect", {"type": "object"}), risk="low",
+    )  # fmt: skip
+    task = pause_run(request, by=cast.developer).tasks.get()
+    args = {"api_key": "sk-live-0123456789new", "to": "b"}
+    decide(task, cast, {"type": "edit", "edited_action": {"name": "connect", "args": args}})
+    for page in (f"/runs/{task.run_id}/", f"/tasks/{task.pk}/"):
+        text = client_of(cast.reviewer).get(page).content.decode()
+        assert "to: “a” became “b”" in text or "to</code>" in text
+        assert "0123456789new" not in text
+        assert "0123456789old" not in text
