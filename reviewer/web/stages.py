@@ -192,6 +192,15 @@ def _came_to_nothing(story: _Story) -> Stage:
     has_run = story.last is not None and story.last.status in {"succeeded", "asserted"}
     if has_run or story.decision.verdict not in {Verdict.APPROVE, Verdict.EDIT}:
         return _delivered(story)
+    if story.last is not None and story.task.pause.status == "withdrawn":
+        return Stage(
+            "no_effect",
+            "danger",
+            "triangle-alert",
+            _("Cancelled after its tool had started"),
+            fact_at=story.task.pause.closed_at,
+            text=_("It may have taken effect, and nobody undoes it from here: look at the target."),
+        )
     return Stage(
         "no_effect",
         "warn",
@@ -239,8 +248,13 @@ def _refused(story: _Story) -> Stage:
 
 
 def _expired(task: ReviewTask) -> Stage:
-    text = _("Nobody decided in time. Nothing was run from this card.")
-    return Stage("closed", "warn", "hourglass", _("Expired"), fact_at=task.closed_at, text=text)
+    told = {
+        "pending": _("Its other cards wait; they go out together."),
+        "delivered": _("The agent was told so."),
+    }.get(task.pause.status, _("The agent is told so."))
+    text = _("Nobody decided in time, so %(rule)s rejected it. Nothing was run from this card.")
+    text = f"{text % {'rule': task.expiry_label or task.policy_label}} {told}"
+    return Stage("closed", "warn", "hourglass", _("Expired and rejected"), fact_at=task.closed_at, text=text)
 
 
 def _superseded(task: ReviewTask) -> Stage:

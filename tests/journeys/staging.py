@@ -44,6 +44,7 @@ class Day:
             "/audit/",
             f"/audit/{made.pk}/",
             "/workload/",
+            "/stuck/",
             "/api/v1/docs",
             "/nowhere/",
         ]
@@ -63,6 +64,7 @@ class Day:
             f"/tasks/{self._card('send_email').pk}/?verdict=edit",
             *(f"/runs/{run.pk}/" for run in self.runs),
             f"/runs/{self.finished.pk}/input/",
+            f"/runs/{self.runs[0].pk}/input/",
             "/runs/start/t-per-call/",
             "/search/?q=refund",
             f"/audit/{opened.pk}/",

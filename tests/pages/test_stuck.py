@@ -13,10 +13,11 @@ from django.utils.timezone import now
 from agents_runtime import runs, thread_lock
 from agents_runtime.models import AgentSpec, Pause, Run, ToolExecution
 from agents_runtime.runs import Way, Why
+from reviewer import decisions
 from reviewer.accounts.models import User
 from reviewer.models import AuditEvent, QueueMembership, ReviewTask
 from tests.cast import Cast
-from tests.deciding.making import open_refund, pause_run, refund
+from tests.deciding.making import APPROVE, open_refund, pause_run, refund
 
 ClientOf = Callable[[User], Client]
 LONG_AGO = timedelta(hours=1)
@@ -213,9 +214,11 @@ def test_who_may_not_steer_goes_no_way(cast: Cast, client_of: ClientOf, way: str
 
 
 def test_cancelling_says_when_a_tool_had_already_started(cast: Cast, client_of: ClientOf) -> None:
-    run = stuck_run(cast, status="running")
+    run = stuck_run(cast)
+    task = run.tasks.get()
+    decisions.decide(task.pk, by=cast.reviewer, answer=APPROVE, digest=task.digest)
+    Run.objects.filter(pk=run.pk).update(status="running")
     pause = Pause.objects.get(run=run)
-    answered(run)
     Pause.objects.filter(run=run).update(status="delivering", delivery_epoch=1, delivery_started_at=now())
     ToolExecution.objects.create(
         run=run,
@@ -230,3 +233,4 @@ def test_cancelling_says_when_a_tool_had_already_started(cast: Cast, client_of: 
     page = client_of(cast.lead).post(f"/runs/{run.pk}/cancel/", follow=True).content.decode()
     assert "Already started, and not undone: issue_refund" in page
     assert Pause.objects.get(pk=pause.pk).error.endswith("its tool had already started.")
+    assert "Cancelled after its tool had started" in text_of(client_of(cast.reviewer), f"/tasks/{task.pk}/")
