@@ -14,12 +14,13 @@ from django.utils.translation import ngettext
 
 from agents_runtime import runs
 from agents_runtime.canonical import Json, digest
-from agents_runtime.models import Run
+from agents_runtime.models import Run, ToolExecution
+from agents_runtime.states import ExecutionStatus
 from reviewer import live, queries
 from reviewer.accounts import permissions
 from reviewer.accounts.models import User
-from reviewer.audit.record import record
-from reviewer.audit.subjects import of_run
+from reviewer.audit.record import Fact, record
+from reviewer.audit.subjects import of_execution, of_run
 from reviewer.errors import Conflict, NotAllowed
 from reviewer.models import ReviewTask
 
@@ -45,15 +46,30 @@ def retry(run_id: UUID, *, by: User) -> Run:
 def settle(
     run_id: UUID, *, outcome: str, by: User, result: Json = None, execution_id: int | None = None
 ) -> Run:
-    """Say what happened to a tool whose outcome nobody knows: ``happened``, ``run_again`` or ``stop``."""
+    """Say what happened to a tool whose outcome nobody knows: ``happened``, ``run_again`` or ``stop``.
+
+    ``execution_id`` is the attempt that this person saw: of any other one than that in doubt, 409.
+    """
     _guard(run_id, by=by)
-    run = runs.settle(run_id, outcome=outcome, result=result, execution_id=execution_id)
-    record(
-        "run.settled",
-        actor=by,
-        subject=of_run(run, outcome=outcome, result_digest=digest(result), execution=execution_id),
-    )
+    seen = _attempt(run_id, execution_id)
+    meant = seen.pk if seen else execution_id
+    run = runs.settle(run_id, outcome=outcome, result=result, execution_id=meant)
+    facts: dict[str, Fact] = {"result_digest": digest(result), "attempt_id": meant}
+    if seen:
+        subject = of_execution(seen, outcome=outcome, **facts)
+    else:
+        subject = of_run(run, outcome=outcome, **facts)
+    record("run.settled", actor=by, subject=subject)
     return _publish(run)
+
+
+def _attempt(run_id: UUID, execution_id: int | None) -> ToolExecution | None:
+    """Return the attempt that is meant; who names none means the only one that is in doubt."""
+    found = ToolExecution.objects.select_related("run__agent").filter(run_id=run_id)
+    if execution_id is not None:
+        return found.filter(pk=execution_id).first()
+    doubted = list(found.filter(status=ExecutionStatus.STARTED, in_doubt_since__isnull=False)[:2])
+    return doubted[0] if len(doubted) == 1 else None
 
 
 @transaction.atomic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
@@ -14,7 +15,7 @@ from django.utils.timezone import now
 from agents_runtime.canonical import decode, encode
 from agents_runtime.models import AgentSpec, Run, RunStep, ToolExecution
 from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
-from reviewer import decisions, intake
+from reviewer import decisions, intake, steering
 from reviewer.accounts.models import User
 from reviewer.models import AuditEvent
 from tests.cast import Cast
@@ -199,6 +200,36 @@ def test_a_tool_in_doubt_is_settled_on_the_page_with_the_result_that_a_person_sa
     assert execution.status == ExecutionStatus.ASSERTED
     assert execution.result == encode({"refund": "re_1"})
     assert AuditEvent.objects.filter(type="run.settled", actor=cast.lead).exists()
+
+
+@pytest.mark.parametrize("outcome", ["happened", "run_again", "stop"])
+def test_each_choice_on_a_doubt_is_recorded_with_the_person_and_the_attempt(cast: Cast, outcome: str) -> None:
+    execution = make_doubt(cast)
+    steering.settle(execution.run_id, outcome=outcome, result="re_1", by=cast.lead)
+    event = AuditEvent.objects.get(type="run.settled", run_id=execution.run_id)
+    assert (event.actor, event.outcome, event.tool) == (cast.lead, outcome, execution.tool)
+    facts = json.loads(event.payload)["facts"]
+    assert (facts["attempt"], facts["attempt_id"]) == (1, execution.pk)
+    execution.refresh_from_db()
+    ended = {"happened": "asserted", "run_again": "abandoned", "stop": "abandoned"}
+    assert execution.status == ended[outcome]
+
+
+@pytest.mark.parametrize("outcome", ["happened", "run_again", "stop"])
+def test_a_choice_on_an_older_attempt_than_the_one_in_doubt_gets_409(
+    cast: Cast, client_of: ClientOf, outcome: str
+) -> None:
+    older = make_doubt(cast)
+    ToolExecution.objects.filter(pk=older.pk).update(status="abandoned", finished_at=older.started_at)
+    newer = ToolExecution.objects.get(pk=older.pk)
+    newer.pk, newer.attempt, newer.status, newer.grant = None, 2, ExecutionStatus.STARTED, "run_again"
+    newer.finished_at = None
+    newer.save(force_insert=True)
+    chosen = {"outcome": outcome, "execution": older.pk, "result": "x"}
+    assert client_of(cast.lead).post(f"/runs/{older.run_id}/settle/", chosen).status_code == 409
+    newer.refresh_from_db()
+    assert newer.status == ExecutionStatus.STARTED
+    assert not AuditEvent.objects.filter(type="run.settled", run_id=older.run_id).exists()
 
 
 def test_settling_without_a_choice_says_so_and_keeps_what_was_typed(cast: Cast, client_of: ClientOf) -> None:
