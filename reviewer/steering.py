@@ -6,6 +6,7 @@ Each verb checks the right, calls the runtime's front door and records who did i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from django.db import transaction
@@ -54,12 +55,9 @@ def settle(
     seen = _attempt(run_id, execution_id)
     meant = seen.pk if seen else execution_id
     run = runs.settle(run_id, outcome=outcome, result=result, execution_id=meant)
-    facts: dict[str, Fact] = {"result_digest": digest(result), "attempt_id": meant}
-    if seen:
-        subject = of_execution(seen, outcome=outcome, **facts)
-    else:
-        subject = of_run(run, outcome=outcome, **facts)
-    record("run.settled", actor=by, subject=subject)
+    told: dict[str, Fact] = {"result_digest": digest(result), "attempt_id": meant}
+    subject = of_execution(seen, **told) if seen else of_run(run, **told)
+    record("run.settled", actor=by, subject=replace(subject, outcome=outcome))
     return _publish(run)
 
 
