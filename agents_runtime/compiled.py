@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 from uuid import UUID
 
+import psycopg
 from django.db import connection, models
 from django.db.models.expressions import DatabaseDefault
 from django.db.models.query import get_related_populators
 
 Row = TypeVar("Row", bound=models.Model)
 SOME_ID = UUID("5c0c9d0b-7a0e-4c43-9f5e-3a1d1f0f6b7e")
-SOME_NUMBER = -7_316_904_552
+SOME_NUMBER, ANOTHER_NUMBER = 1_973_421_867, 1_604_255_913
 NOW = "STATEMENT_TIMESTAMP()"
 _populators: Any = get_related_populators  # the stubs are those of a later Django
 
@@ -34,6 +35,13 @@ class _Shape:
     columns: slice
     names: Sequence[str]
     populators: Sequence[Any]
+
+
+class _Prepared(psycopg.Cursor[Any]):
+    """Lets PostgreSQL, too, make a statement's plan once in a session."""
+
+    def execute(self, query: Any, params: Any = None, **_: Any) -> Self:
+        return super().execute(query, params, prepare=True)
 
 
 class Compiled(Generic[Row]):
@@ -55,7 +63,7 @@ class Compiled(Generic[Row]):
         parameters: list[Any] = list(shape.parameters)
         for place, which in shape.places:
             parameters[place] = values[which]
-        with connection.cursor() as cursor:
+        with _cursor() as cursor:
             cursor.execute(shape.sql, parameters)
             return [self._row(shape, found) for found in cursor.fetchall()]
 
@@ -96,7 +104,7 @@ def insert(row: Row) -> Row:
     """Insert a new row; its key and what the database fills in are set on it. Return it."""
     given = _given(row)
     sql, returned = _insertion(type(row), tuple(given))
-    with connection.cursor() as cursor:
+    with _cursor() as cursor:
         cursor.execute(sql, list(given.values()))
         found = cursor.fetchone() if returned else ()
     for name, value in zip(returned, found, strict=True):
@@ -111,17 +119,20 @@ def insert_new(rows: Sequence[models.Model]) -> list[Any]:
     given = [_given(row) for row in rows]
     (names,) = {tuple(one) for one in given}
     sql = _insertion_of_new(type(rows[0]), names, len(rows))
-    with connection.cursor() as cursor:
+    with _cursor() as cursor:
         cursor.execute(sql, [value for one in given for value in one.values()])
         return [row[0] for row in cursor.fetchall()]
 
 
 def update(row: models.Model, *names: str, now: Sequence[str] = ()) -> None:
-    """Write these columns of a stored row; those in ``now`` get the database's time and stay unread."""
+    """Write these columns of a stored row; those in ``now`` get the database's time, which is set on it."""
     fields = [_meta(row).get_field(name) for name in names]
     values = [field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields]
-    with connection.cursor() as cursor:
+    with _cursor() as cursor:
         cursor.execute(_change(type(row), names, tuple(now)), [*values, row.pk])
+        found = (cursor.fetchone() or ()) if now else ()
+    for name, value in zip(now, found, strict=False):
+        setattr(row, name, value)
 
 
 def _meta(model: models.Model | type[models.Model]) -> Any:
@@ -169,7 +180,16 @@ def _change(model: type[models.Model], names: tuple[str, ...], now: tuple[str, .
 
     changes = [f"{column(name)} = %s" for name in names] + [f"{column(name)} = {NOW}" for name in now]
     key = _quoted(cast(Any, _meta(model).pk).column)
-    return f"UPDATE {_quoted(_meta(model).db_table)} SET {', '.join(changes)} WHERE {key} = %s"  # noqa: S608
+    returning = f" RETURNING {', '.join(column(name) for name in now)}" if now else ""
+    table = _quoted(_meta(model).db_table)
+    return f"UPDATE {table} SET {', '.join(changes)} WHERE {key} = %s{returning}"  # noqa: S608
+
+
+def _cursor() -> Any:
+    """Return a cursor as ``connection.cursor()`` does: it watches transactions, and errors are Django's."""
+    connection.ensure_connection()
+    link: Any = connection
+    return link._prepare_cursor(_Prepared(link.connection))  # noqa: SLF001
 
 
 def _quoted(name: str) -> str:

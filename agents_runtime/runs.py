@@ -13,8 +13,9 @@ import jsonschema_rs
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents_runtime import attempts, enqueue, retention
+from agents_runtime import attempts, enqueue, records, retention
 from agents_runtime.canonical import Json, decode, encode, has_lone_surrogates, to_json
+from agents_runtime.compiled import SOME_ID, Compiled, insert, update
 from agents_runtime.desk import get_desk
 from agents_runtime.diagnosis import Stuck, Way, Why, diagnose, find_stuck, is_of_other_build
 from agents_runtime.direct import database_now
@@ -32,6 +33,8 @@ CLOSED_FOR_INPUT = "Closed without a decision, because the run was given new inp
 OUTCOMES = frozenset({"happened", "run_again", "stop"})
 SETTLED_STOP = "A person stopped the run; nobody knows whether it took effect."
 SETTLED_AGAIN = "A person chose to run it again; nobody knows whether this attempt took effect."
+_spec = Compiled(lambda name: AgentSpec.objects.filter(name=name), "some agent")
+_pause = Compiled(lambda pause_id: Pause.objects.filter(pk=pause_id).only("run_id"), SOME_ID)
 
 
 @transaction.atomic
@@ -40,7 +43,7 @@ def start(agent: str, *, input: Json, requested_by: str) -> Run:
 
     Raises ``NotFound``, ``AgentUnavailable``, or ``InvalidInput`` with JSON pointers into ``input``.
     """
-    spec = AgentSpec.objects.filter(name=agent).first()
+    spec = _spec.first(agent)
     if spec is None:
         raise NotFound(_("There is no agent named %(name)s.") % {"name": agent})
     if not spec.is_available:
@@ -49,7 +52,7 @@ def start(agent: str, *, input: Json, requested_by: str) -> Run:
             _("%(name)s cannot be started: %(reason)s") % {"name": agent, "reason": reason}
         )
     _check_input(spec, input)
-    run = Run.objects.create(
+    run = Run(
         agent=spec,
         input=encode(input),
         pending_input=encode(input),
@@ -57,6 +60,7 @@ def start(agent: str, *, input: Json, requested_by: str) -> Run:
         gates=spec.gates,
         fingerprint=spec.fingerprint,
     )
+    insert(run)
     get_desk().run_started(run)
     enqueue.start_run(run.pk)
     return run
@@ -64,13 +68,10 @@ def start(agent: str, *, input: Json, requested_by: str) -> Run:
 
 def lock_pause(pause_id: UUID) -> Pause:
     """Lock a pause and, before it, its run; ``pause.run`` is the locked run. Call it in a transaction."""
-    run_id = Pause.objects.filter(pk=pause_id).values_list("run_id", flat=True).first()
-    if run_id is None:
+    unlocked = _pause.first(pause_id)
+    if unlocked is None:
         raise NotFound(_("There is no such pause."))
-    run = lock_run(run_id)
-    pause = Pause.objects.select_for_update().get(pk=pause_id)
-    pause.run = run
-    return pause
+    return records.lock_pause(lock_run(unlocked.run_id), pause_id)
 
 
 def answer(pause: Pause, answers: Sequence[Json]) -> None:
@@ -84,7 +85,7 @@ def answer(pause: Pause, answers: Sequence[Json]) -> None:
         raise InvalidInput(_("Every position needs its answer before any is delivered."))
     pause.become(PauseStatus.ANSWERED)
     pause.answers, pause.answered_at = encode(list(answers)), database_now()
-    pause.save(update_fields=["status", "answers", "answered_at"])
+    update(pause, "status", "answers", "answered_at")
     save_run(run)
     enqueue.resume_interrupt(run.pk, pause.pk)
 

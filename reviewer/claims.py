@@ -14,14 +14,25 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
+from agents_runtime.compiled import SOME_ID, Compiled
 from reviewer import live, queries
 from reviewer.accounts import permissions
 from reviewer.accounts.models import User
 from reviewer.audit.record import record
 from reviewer.audit.subjects import of_task
 from reviewer.clock import database_now
-from reviewer.errors import Conflict, Invalid, NotAllowed, NotFound
+from reviewer.errors import Conflict, Invalid, NotAllowed
 from reviewer.models import Queue, ReviewTask
+
+_locked = Compiled(
+    lambda task_id: ReviewTask.objects.select_for_update().filter(pk=task_id).only("pk"), SOME_ID
+)
+_whole = Compiled(
+    lambda task_id: ReviewTask.objects.select_related(
+        "queue", "run", "run__agent", "claimed_by", "assigned_to"
+    ).filter(pk=task_id),
+    SOME_ID,
+)
 
 
 @transaction.atomic
@@ -107,13 +118,15 @@ def move(task_id: UUID, *, queue: Queue, by: User) -> ReviewTask:
 
 def lock(task_id: UUID, *, by: User) -> ReviewTask:
     """Lock the task's row for the rest of the transaction; ``NotFound`` unless this person may see it."""
-    if not queries.visible_tasks(by).filter(pk=task_id).exists():
-        raise NotFound(_("There is no such task."))
+    return lock_seen(queries.get_task(by, task_id))
+
+
+def lock_seen(task: ReviewTask) -> ReviewTask:
+    """Lock the row of a task that this person was just seen to see, and read it again."""
     # Locked alone, then read: rows joined to a lock that had to wait are those from before the wait.
-    ReviewTask.objects.select_for_update().only("pk").get(pk=task_id)
-    return ReviewTask.objects.select_related("queue", "run", "run__agent", "claimed_by", "assigned_to").get(
-        pk=task_id
-    )
+    _locked.rows(task.pk)
+    (locked,) = _whole.rows(task.pk)
+    return locked
 
 
 def hold(task: ReviewTask, *, by: User) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from agents_runtime import runs
 from agents_runtime.canonical import Json, decode, encode, storable
 from agents_runtime.canonical import digest as digest_of
+from agents_runtime.compiled import insert, update
 from agents_runtime.errors import Problem
 from agents_runtime.models import Pause
 from reviewer import claims, live, openings, queries
@@ -77,8 +77,9 @@ def _decide(
     comment: str,
     via: str,
 ) -> Decision:
-    pause = runs.lock_pause(queries.get_task(by, task_id).pause_id)
-    task = claims.lock(task_id, by=by)
+    seen = queries.get_task(by, task_id)
+    pause = runs.lock_pause(seen.pause_id)
+    task = claims.lock_seen(seen)
     claims.guard_may_decide(task, by=by)
     claims.guard_open(task)
     _guard_in_time(task)
@@ -91,7 +92,7 @@ def _decide(
     claims.hold(task, by=by)
     showing = openings.shown_to(task, by) if via == "web" else None
     card = card_of(task)
-    decision = Decision.objects.create(
+    decision = Decision(
         task=task,
         person=by,
         person_name=by.display_name,
@@ -104,6 +105,7 @@ def _decide(
         comment=storable(comment),
         via=via,
     )
+    insert(decision)
     _conclude(task, decision)
     record(
         "decision.made",
@@ -183,14 +185,13 @@ def _guard_length(text: str, limit: int, pointer: str) -> None:
 
 def _conclude(task: ReviewTask, decision: Decision) -> None:
     """Make one person's decision the outcome: every task asks for one decision today."""
-    Outcome.objects.create(
+    outcome = Outcome(
         task=task, round=decision.round, verdict=decision.verdict, answer=decision.answer, decided_by=decision
     )
+    insert(outcome)
     task.status = TaskStatus.DECIDED
-    task.closed_at = Now()
     task.version += 1
-    task.save()
-    task.refresh_from_db(fields=["closed_at"])
+    update(task, "status", "version", "claimed_by", "claimed_until", "claim_version", now=["closed_at"])
 
 
 def answer_when_complete(pause: Pause) -> None:

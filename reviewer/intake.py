@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from django.utils.timezone import now
 
 from agents_runtime.canonical import digest, encode, encode_in_order, storable
+from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, insert, update
 from agents_runtime.desk import OpenedPause, Progress, ReviewRequest
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.states import PauseStatus
@@ -26,6 +27,13 @@ CLOSES_TASKS = {
     PauseStatus.WITHDRAWN: TaskStatus.WITHDRAWN,
     PauseStatus.EXPIRED: TaskStatus.EXPIRED,
 }
+_person = Compiled(lambda user_id: User.objects.filter(pk=user_id), SOME_NUMBER)
+_locked_tasks_of_pause = Compiled(
+    lambda pause_id: ReviewTask.objects.select_for_update().filter(pause=pause_id).order_by("pk"), SOME_ID
+)
+_locked_tasks_of_run = Compiled(
+    lambda run_id: ReviewTask.objects.select_for_update().filter(run=run_id).order_by("pk"), SOME_ID
+)
 
 
 class Desk:
@@ -130,7 +138,7 @@ def open_task(pause: Pause, request: ReviewRequest) -> ReviewTask:
     previous = _previous_task(pause, request.position)
     queue = previous.queue if previous else where.queue
     deadline = deadline_of(request, where, queue=queue)
-    task = ReviewTask.objects.create(
+    task = ReviewTask(
         pause=pause,
         run=pause.run,
         position=request.position,
@@ -157,6 +165,7 @@ def open_task(pause: Pause, request: ReviewRequest) -> ReviewTask:
         refused_answer=encode(request.refused_answer),
         assigned_to=previous.assigned_to if previous else None,
     )
+    insert(task)
     record("task.opened", subject=of_task(task, digest=task.digest, policy=task.policy_label, risk=task.risk))
     live.task_changed(task)
     return task
@@ -178,7 +187,7 @@ def card_digest(request: ReviewRequest, where: Route) -> str:
 def person_of(reference: str) -> User | None:
     """Return the person behind an opaque reference of the agents' side, or None."""
     kind, _, key = reference.partition(":")
-    return User.objects.filter(pk=key).first() if kind == "user" and key.isdigit() else None
+    return _person.first(int(key)) if kind == "user" and key.isdigit() else None
 
 
 def _previous_task(pause: Pause, position: int) -> ReviewTask | None:
@@ -190,12 +199,12 @@ def _previous_task(pause: Pause, position: int) -> ReviewTask | None:
 def _refresh_tasks(pause: Pause) -> None:
     """Raise the version of the pause's tasks; close them where the pause ended before any delivery."""
     closing = CLOSES_TASKS.get(PauseStatus(pause.status))
-    for task in pause.tasks.select_for_update().order_by("pk"):
+    for task in _locked_tasks_of_pause.rows(pause.pk):
         is_undelivered = task.is_open or pause.delivery_started_at is None
         if closing and is_undelivered and closing in TASK_TRANSITIONS[task.status]:
             _close(task, closing)
         task.version += 1
-        task.save()
+        update(task, "version", "status", "closed_at", "claimed_by", "claimed_until")
         live.task_changed(task)
 
 
@@ -207,7 +216,7 @@ def _close(task: ReviewTask, status: TaskStatus) -> None:
 
 
 def _refresh_run_tasks(run: Run) -> None:
-    for task in ReviewTask.objects.select_for_update().filter(run=run).order_by("pk"):
+    for task in _locked_tasks_of_run.rows(run.pk):
         task.version += 1
-        task.save(update_fields=["version"])
+        update(task, "version")
         live.task_changed(task)

@@ -8,12 +8,21 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from agents_runtime.canonical import storable
+from agents_runtime.compiled import Compiled
 from reviewer.clock import database_now
 from reviewer.models import Policy, Queue
 from reviewer.models.queues import Risk
 
 DEFAULT_LABEL = "default v1"
 AUTHOR_LABEL = "the agent's author"
+_default = Compiled(lambda: Queue.objects.filter(is_default=True))
+_policies = Compiled(
+    lambda agent, tool: Policy.objects.select_related("queue").filter(
+        Q(agent=agent) | Q(agent=""), Q(tool=tool) | Q(tool="")
+    ),
+    "some agent",
+    "some tool",
+)
 
 
 @dataclass(frozen=True)
@@ -53,14 +62,14 @@ def route(*, agent: str, tool: str, risk: str = "", queue: str = "") -> Route:
 
 
 def _matching_policy(*, agent: str, tool: str) -> Policy | None:
-    matching = Policy.objects.select_related("queue").filter(
-        Q(agent=agent) | Q(agent=""), Q(tool=storable(tool)) | Q(tool="")
-    )
+    matching = _policies.rows(agent, storable(tool))
     # A policy for the tool says more than one for the agent; one for both says most.
     return max(matching, key=lambda policy: (policy.tool != "", policy.agent != ""), default=None)
 
 
 def _default_queue() -> Queue:
+    if known := _default.first():
+        return known
     queue, _ = Queue.objects.get_or_create(
         is_default=True,
         defaults={"slug": "general", "name": "General", "description": "What no policy sends elsewhere"},

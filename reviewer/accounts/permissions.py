@@ -10,9 +10,15 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from agents_runtime.compiled import ANOTHER_NUMBER, SOME_NUMBER, Compiled
 from reviewer.accounts.models import Role, User
 
 SEES_EVERYTHING = frozenset({Role.ADMIN, Role.AUDITOR})
+_membership = Compiled(
+    lambda user_id, queue_id: User(pk=user_id).memberships.filter(queue_id=queue_id).only("pk"),
+    SOME_NUMBER,
+    ANOTHER_NUMBER,
+)
 
 
 def sees_all_queues(user: User) -> bool:
@@ -50,7 +56,7 @@ def visible_runs(user: User) -> Q:
 
 def is_member(user: User, queue_id: int) -> bool:
     """Say whether this person belongs to the queue: only members decide."""
-    return user.role != Role.AUDITOR and user.memberships.filter(queue_id=queue_id).exists()
+    return user.role != Role.AUDITOR and bool(_membership.rows(user.pk, queue_id))
 
 
 def leads_queue(user: User, queue_id: int) -> bool:

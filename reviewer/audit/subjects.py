@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled
 from agents_runtime.models import Pause, Run, ToolExecution
 from reviewer.audit.record import Fact, Subject
 from reviewer.models import Queue, ReviewTask
+
+_task_at = Compiled(
+    lambda pause_id, position: ReviewTask.objects.filter(pause=pause_id, position=position).only("pk"),
+    SOME_ID,
+    SOME_NUMBER,
+)
 
 
 def of_task(task: ReviewTask, *, outcome: str = "", **facts: Fact) -> Subject:
@@ -58,8 +65,5 @@ def of_queue(queue: Queue, **facts: Fact) -> Subject:
 def _task_of(execution: ToolExecution) -> UUID | None:
     if execution.pause_id is None:
         return None
-    return (
-        ReviewTask.objects.filter(pause_id=execution.pause_id, position=execution.position)
-        .values_list("pk", flat=True)
-        .first()
-    )
+    task = _task_at.first(execution.pause_id, execution.position)
+    return task.pk if task else None
