@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from django.db import models
@@ -16,6 +16,7 @@ from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.payloads import allowed_arguments
 from agents_runtime.states import ExecutionStatus, PauseStatus
 
+HAPPENED = frozenset({ExecutionStatus.SUCCEEDED, ExecutionStatus.ASSERTED})
 NOBODY_KNOWS = "The run ended while it ran; nobody knows whether it took effect."
 _locked_started = Compiled(
     lambda run_id: ToolExecution.objects.select_for_update().filter(
@@ -74,11 +75,16 @@ def end(execution: ToolExecution, status: ExecutionStatus, *, error: str = "") -
 
 def have_open_positions(pause: Pause) -> bool:
     """Say whether a call that was allowed has not come to its end yet."""
-    ended = set(
-        ToolExecution.objects.filter(
-            pause=pause, status__in=[ExecutionStatus.SUCCEEDED, ExecutionStatus.ASSERTED]
-        ).values_list("position", flat=True)
-    )
+    return _are_left(pause, HAPPENED)
+
+
+def have_unrun_positions(pause: Pause) -> bool:
+    """Say whether a call that was allowed was never tried, or is being tried; one that raised was."""
+    return _are_left(pause, {*HAPPENED, ExecutionStatus.RAISED})
+
+
+def _are_left(pause: Pause, ends: Collection[str]) -> bool:
+    ended = set(ToolExecution.objects.filter(pause=pause, status__in=ends).values_list("position", flat=True))
     answers = pause.answer_list
     return any(
         allowed_arguments(call, answer)[0] and position not in ended

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents_runtime.attempts import have_all_ended, have_open_positions
+from agents_runtime.attempts import have_all_ended, have_open_positions, have_unrun_positions
 from agents_runtime.canonical import Json
 from agents_runtime.models import Pause
 from agents_runtime.states import PauseStatus
@@ -60,7 +60,7 @@ def _vanished(pause: Pause, state: ThreadState, step: Step | None) -> Fate | Non
             return Fate(PauseStatus.FAILED, error)
         if not _was_last_try(pause, step):
             return None
-    if pause.kind in ASKS_OF_CALLS and have_open_positions(pause):
+    if pause.kind in ASKS_OF_CALLS and have_unrun_positions(pause):
         return Fate(PauseStatus.SUPERSEDED, NOT_RUN)
     return Fate(PauseStatus.DELIVERED)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from deepagents import create_deep_agent
 from langchain.agents import AgentState, create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware, ToolRetryMiddleware
+from langchain.agents.middleware import HumanInTheLoopMiddleware, ToolErrorMiddleware, ToolRetryMiddleware
 from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
@@ -198,6 +198,22 @@ def retry_inside_reviewed() -> Any:
     """A retry middleware in its right place: after reviewed tools."""
     retry = ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False)
     return create_agent(Playbook(), [pay], middleware=[ReviewedTools(GATED), retry])
+
+
+def _telling_errors(gate: Any) -> Any:
+    """Tell the model of errors of tools, after the gate."""
+    errors = ToolErrorMiddleware(on_error=lambda error, _: f"It failed: {error}")
+    return create_agent(Playbook(), [pay], middleware=[gate, errors])
+
+
+def errors_told() -> Any:
+    """Tell the model of a tool's error, with the library's middleware."""
+    return _telling_errors(HumanInTheLoopMiddleware(interrupt_on=GATED, interrupt_mode="per_call"))
+
+
+def errors_told_reviewed() -> Any:
+    """Tell the model of a reviewed tool's error."""
+    return _telling_errors(ReviewedTools(GATED))
 
 
 @tool

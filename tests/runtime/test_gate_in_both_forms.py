@@ -166,6 +166,18 @@ def test_a_retry_middleware_after_the_gate_runs_nothing_twice(form: str) -> None
 
 
 @FORMS
+def test_an_error_that_the_agent_tells_its_model_ends_the_call_as_it_was_decided(form: str) -> None:
+    effects.flag("fail_pay").touch()
+    run = start(f"{form}-errors-told", script([PAY]))
+    run = answer(pending(run), APPROVE)
+    assert run.status == "finished", run.error
+    assert last_words(run) == "done: It failed: pay does not work today"
+    assert pauses(run)[0].status == "delivered"
+    assert [one.status for one in attempts(run)] == ["raised"]
+    assert effects.count("pay_began") == 1
+
+
+@FORMS
 def test_a_tool_that_pauses_itself_is_suspended_and_never_in_doubt(form: str) -> None:
     run = start(f"{form}-per-call", script([call("haggle", to="a", amount=3)]))
     run = answer(pending(run), APPROVE)
