@@ -21,15 +21,16 @@ _SUSPECT: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls; tab and newline are ordinary
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
-    "\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U0001d400-\U0001d7ff\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
+    "\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc\ufffe\uffff"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U0001d400-\U0001d7ff\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
-_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_WORD: Final = re.compile("(?:[^\\W\\d_][\u0300-\u036f]*)+")
 _LATIN_WORD: Final = re.compile(r"[A-Za-z]{2,}")
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 
 MIXED_WORD: Final = "Word of mixed scripts"
 LOOKALIKE_WORD: Final = "Word of letters that look Latin"
+_DECEPTIVE: Final = frozenset({MIXED_WORD, LOOKALIKE_WORD})
 
 _NAMES: Final = {
     0x00AD: "Soft hyphen",
@@ -52,6 +53,16 @@ _LOOKALIKE: Final = frozenset(
     {"LATIN", "CYRILLIC", "GREEK", "COPTIC", "ARMENIAN", "CHEROKEE", "LISU", "GEORGIAN"}
 )
 _POSING: Final = frozenset({"CYRILLIC", "GREEK"})
+# Scripts that hardly anybody writes, and whose capitals are those of Latin.
+_RARE: Final = frozenset({"CHEROKEE", "LISU", "COPTIC"})
+_LONG_LURE: Final = 5
+_NEAR: Final = 20
+# Latin letters of phonetics, and numerals, that pass for plain ones among plain ones.
+_LATIN_POSERS: Final = frozenset(
+    "\u0251\u0261\u0262\u0269\u026a\u0274\u0280\u028f\u0299\u029c\u029f\ua730\ua731"
+    + "".join(map(chr, range(0x1D00, 0x1D23)))
+    + "".join(map(chr, range(0x2160, 0x2189)))
+)
 # Letters of those two that pass for Latin ones by themselves.
 _POSERS: Final = frozenset(
     "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0455\u0456\u0458\u0501\u04bb\u051b\u051d\u04cf"
@@ -59,6 +70,7 @@ _POSERS: Final = frozenset(
     "\u03bf\u03b1\u03bd\u03c1\u03c5\u03b9\u03ba"
     "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
 )
+_OTHER_PICTOGRAPHS: Final = "↔↕↖↗↘↙↩↪‼⁉〰〽㊗㊙\u2139◻◼◽◾⤴⤵"
 _JOINING: Final = frozenset({"ARABIC", "SYRIAC", "MONGOLIAN", "NKO", "MANDAIC"})
 
 
@@ -170,44 +182,76 @@ def _is_ordinary(text: str, at: int) -> bool:
 
 def _is_pictograph(character: str) -> bool:
     return character > "\u00a8" and (
-        unicodedata.category(character) in {"So", "Sk"} or character in "↔↕↖↗↘↙↩↪‼⁉〰〽㊗㊙"
+        unicodedata.category(character) in {"So", "Sk"} or character in _OTHER_PICTOGRAPHS
     )
 
 
 def _joins(before: str, after: str) -> bool:
-    if unicodedata.combining(before) == 9:  # a virama: the joiner chooses the shape of an Indic cluster
-        return bool(after)
+    if 9 in {unicodedata.combining(before), unicodedata.combining(after or " ")}:
+        return bool(after)  # beside a virama the joiner chooses the shape of an Indic cluster
     return bool(after) and script(before) in _JOINING and script(after) in _JOINING
 
 
 def _mixed_words(text: str) -> Iterator[tuple[int, int, Glyph]]:
+    """Yield where words deceive by their letters.
+
+    A word of letters that all look Latin is judged with its neighbours: beside a word that can only be
+    Russian it is Russian, between English ones it is a lure.
+    """
     if not _NOT_ASCII.search(text):
         return
-    poses = _poses_as_latin(text)
-    for match in _WORD.finditer(text):
-        word = match[0]
-        if word.isascii():
-            continue
-        scripts = {name for name in map(script, word) if name}
-        spelled = "+".join(sorted(scripts)).title()
-        if _is_mixed(word, scripts):
-            yield match.start(), match.end(), Glyph(code=spelled, name=MIXED_WORD)
-        elif poses and scripts <= _POSING:
-            yield match.start(), match.end(), Glyph(code=spelled, name=LOOKALIKE_WORD)
+    kinds = {word: _kind_of(word)[0] for word in set(_WORD.findall(text))}
+    is_foreign = "foreign" in kinds.values()
+    shortest = 4 if is_foreign else 2 if _LATIN_WORD.search(text) else _LONG_LURE
+    if not any(
+        kind in _DECEPTIVE or (kind == "posing" and len(word) >= shortest) for word, kind in kinds.items()
+    ):
+        return  # as nearly every text: finding out where words are takes longer than that there are none
+    words = [(match, *_kind_of(match[0])) for match in _WORD.finditer(text)]
+    for at, (match, kind, told) in enumerate(words):
+        is_lure = kind == "posing" and len(match[0]) >= shortest and not _stands_by_its_own(words, at)
+        if kind in _DECEPTIVE or is_lure:
+            name = LOOKALIKE_WORD if is_lure else kind
+            yield match.start(), match.end(), Glyph(code=told, name=name)
+
+
+def _stands_by_its_own(words: list[tuple[re.Match[str], str, str]], at: int) -> bool:
+    """Say whether the nearest word to either side that does not pass for Latin itself is foreign."""
+    before = (kind for _, kind, _ in reversed(words[max(0, at - _NEAR) : at]) if kind != "posing")
+    after = (kind for _, kind, _ in words[at + 1 : at + 1 + _NEAR] if kind != "posing")
+    return "foreign" in {next(before, ""), next(after, "")}
+
+
+@lru_cache(maxsize=8192)
+def _kind_of(word: str) -> tuple[str, str]:
+    """Return what a word is: deceptive, posing as Latin, foreign, or neither; and the scripts of it."""
+    if word.isascii():
+        return "", ""
+    scripts = _scripts(word)
+    told = "+".join(sorted(scripts)).title()
+    if len(word) > 1 and _is_mixed(word, scripts):
+        return MIXED_WORD, told
+    rest = "".join(letter for letter in word if letter not in _LATIN_POSERS)
+    if rest and rest.isascii():
+        return LOOKALIKE_WORD, "phonetic"
+    if scripts and scripts <= _POSING:
+        letters = (letter for letter in word if not unicodedata.combining(letter))
+        return "posing" if _POSERS.issuperset(letters) else "foreign", told
+    return "posing" if scripts and scripts <= _RARE else "", told
+
+
+def _scripts(word: str) -> set[str]:
+    return {name for name in map(script, word) if name}
 
 
 def _is_mixed(word: str, scripts: set[str]) -> bool:
     """Say whether scripts meet in a word that ordinary writing keeps apart."""
+    if "FULLWIDTH" in scripts and any(letter.isascii() for letter in word):
+        return True
     if len(scripts) < 2 or not scripts & _LOOKALIKE or scripts - {"LATIN"} <= _TOGETHER:
         return False
     is_formula = scripts == {"GREEK", "LATIN"} and _POSERS.isdisjoint(word)
     return not is_formula
-
-
-def _poses_as_latin(text: str) -> bool:
-    """Say whether every Cyrillic or Greek letter in a text with Latin words looks Latin."""
-    foreign = [letter for letter in text if script(letter) in _POSING]
-    return bool(foreign) and _POSERS.issuperset(foreign) and _LATIN_WORD.search(text) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -55,6 +55,16 @@ MIXED = [
     "Pay to раурау today",
     "open аррӏе for me",
     "mail ΑΒΒ please",
+    "pａypal",
+    "pɑypal",
+    "ɡoogle",
+    "payᴀl",
+    "ⅽom",
+    "ᏢᎪᎽ me",
+    "аррӏе",
+    "р\u0301ау here",
+    "Pay раураӏ now, д",
+    "a ΚΑΤΙ here, φ",
 ]
 
 ORDINARY = {
@@ -77,6 +87,15 @@ ORDINARY = {
     "Thai": "คืนเงินเรียบร้อยแล้ว ขอบคุณค่ะ",
     "Emoji": "Done ✅ 👍🏽 👩‍💻 ❤️ 🏳️‍🌈 1️⃣ ☎️ 🇩🇪 ⚠️",
     "Both scripts": "Закажи iPhone и сухой сор, ухо, роса. Windows тоже.",
+    "Greek and English": "Αγόρασα iPhone και iPad σήμερα, και laptop.",
+    "More emoji": "ℹ️ ◼️ ⤴️ 👨‍👩‍👧 🧑🏽‍🚒 ❤️‍🔥 ↔️ ©️ ™️",
+    "Italian": "La rata n. 4 è stata pagata: 1.840,00 €. Perché no? Città, così.",
+    "Portuguese": "Não há reembolso; ação e coração à vista.",
+    "Czech": "Příliš žluťoučký kůň úpěl ďábelské ódy.",
+    "Ukrainian": "Повернення 1840 грн на картку. Дякуємо, їжак і ґанок.",
+    "Bengali": "টাকা ফেরত দেওয়া হয়েছে, ধন্যবাদ। র‍্যাব",
+    "Tamil": "பணம் திருப்பி அளிக்கப்பட்டது, நன்றி.",
+    "Full width": "ＡＢＣ株式会社、Ｔシャツ、１２３",
     "Formulas": "ΔT = 5 K, α = 0.1, Ω, μ",
     "Lines": "one\ntwo\r\nthree\tfour",
 }
@@ -116,6 +135,25 @@ def test_ordinary_writing_is_not_marked(text: str) -> None:
 def test_the_runs_of_a_text_are_the_text(text: str) -> None:
     assert "".join(run.text for run in unicode.runs(text)) == text
     assert not any(mark.startswith("U+") for mark in marks(unicode.visible(text)))
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_class_is_marked_on_the_card_in_keys_and_values(name: str) -> None:
+    for code in CLASSES[name]:
+        hidden = chr(code)
+        for place in ("{}pay", "pa{}y", "pay{}"):
+            text = place.format(hidden)
+            card = tool_card(True, {text: "plain", "value": text, "list": [{"deep": text}]})
+            assert card.hidden == 3
+            shown = "".join(Page(str(render.render_arguments(card))).text)
+            assert shown.count(f"U+{code:04X}") == 3
+            assert hidden not in shown
+            form = Reviewer.at(
+                tool_card({"type": "object", "properties": {text: {"type": "string"}}}, {text: text})
+            )
+            told = "".join(Page(form.html).text)
+            assert f"U+{code:04X}" in told or f"\\u{code:04x}" in form.html
+            assert hidden not in told
 
 
 def test_what_is_hidden_in_arguments_is_counted_and_shown_on_the_card() -> None:
