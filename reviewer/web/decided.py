@@ -55,7 +55,7 @@ def as_shown(task: ReviewTask, decision: Decision | None, reader: User) -> AsSho
             "The kept view no longer matches its SHA-256, so it is not shown. Below: drawn from the record."
         )
         return AsShown(note=note, showing=showing, drawn_by=drawn_by, is_damaged=True)
-    note = _shown_to(decision, reader) if decision else _("As it was shown last.")
+    note = _shown_to(decision, reader) if decision else _("As it was shown last")
     return AsShown(html, note, showing, drawn_by)
 
 
@@ -68,8 +68,8 @@ def _drawn_by(showing: Showing) -> str:
 
 def _shown_to(decision: Decision, reader: User) -> str:
     if decision.person_id == reader.pk:
-        return _("As it was shown to you.")
-    return _("As it was shown to %(name)s.") % {"name": decision.person_name}
+        return _("As it was shown to you")
+    return _("As it was shown to %(name)s") % {"name": decision.person_name}
 
 
 def _why_none(decision: Decision | None) -> str:

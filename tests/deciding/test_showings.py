@@ -271,7 +271,7 @@ def test_a_card_that_nobody_decided_is_shown_as_it_was_too(cast: Cast, client_of
     open_on_page(task, client_of(cast.reviewer))
     close(task, PauseStatus.WITHDRAWN)
     text = read(client_of(cast.reviewer).get(f"/tasks/{task.pk}/")).text
-    assert "As it was shown last." in text
+    assert "As it was shown last" in text
     assert "Drawn by card renderer" in text
 
 
