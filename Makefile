@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench chaos drawings format lock clean
+.PHONY: help run test check bench chaos mutants drawings format lock clean
 
 PY := .venv/bin/python
 # For commands that only read the code: settings that name no server.
@@ -23,7 +23,6 @@ INSTALL = fits='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 1
 	if [ -n "$$found" ]; then echo "countersign: $$found has no venv module; install it (Debian: apt install $$found-venv)." >&2; \
 	else echo "countersign: Python 3.11, 3.12 or 3.13 is needed, and none of $(PYTHONS) is one." >&2; fi; exit 1
 PYTEST_ARGS ?=
-SEEDS ?= 200
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -46,8 +45,11 @@ check: .venv/dev.stamp ## format, lint, types, contracts, templates, migrations,
 bench: .venv/dev.stamp ## measure how fast it is (ONLY="runtime click" for some of it)
 	@$(PY) -m tests.bench $(ONLY)
 
-chaos: .venv/dev.stamp ## let workers die at random moments, many times (SEEDS=200)
-	@COUNTERSIGN_CHAOS_SEEDS=$(SEEDS) $(PY) -m pytest --numprocesses 2 --dist load tests/runtime/test_chaos.py $(PYTEST_ARGS)
+chaos: .venv/dev.stamp ## kill processes and servers at every failpoint, 20 times each (SEED=7: one schedule)
+	@$(PY) -m tests.chaos deaths product $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS)))
+
+mutants: .venv/dev.stamp ## take one guard after another out of a copy, and see that its tests fail
+	@$(PY) -m tests.chaos.mutants
 
 drawings: .venv/dev.stamp ## after a change of how cards look: raise the renderer's version, record the drawings
 	@$(CHECK_ENV) $(PY) manage.py shell --no-imports -c "from tests.cards import renderer; renderer.record()"

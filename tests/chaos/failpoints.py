@@ -1,0 +1,232 @@
+"""The table of failpoints: every place where a process may be made to die, by name.
+
+They stand on each side of every commit, publish, side effect and checkpoint. A point is a function or method
+of the product and a side; ``install`` wraps them from outside, in processes of the tests only. Which point is
+armed is said by a file: whoever reaches it first takes the file away and dies by SIGKILL, alone or with its
+whole worker.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import json
+import os
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Who = Literal["worker", "parent", "person", "sweeper", "sender"]
+GATED_EFFECTS = ("('pay',", "('drop',", "('apay',")
+STARTED = ("Started(",)
+DECISION, START = ("/decision'",), ("/api/v1/runs'",)
+
+
+@dataclass(frozen=True)
+class Failpoint:
+    """A place (``module:name`` or ``module:class.name``), a side, and whose process passes there.
+
+    ``only``: it counts only where one of these words stands in the call, or in its result.
+    ``agents``: the kind of agent that passes there; empty for any.
+    """
+
+    name: str
+    place: str
+    side: Literal["before", "after"]
+    who: Who
+    only: tuple[str, ...] = ()
+    agents: Literal["", "sync", "async"] = ""
+
+
+def _both(name: str, place: str, who: Who, **more: Any) -> tuple[Failpoint, Failpoint]:
+    return (
+        Failpoint(f"{name}.before", place, "before", who, **more),
+        Failpoint(f"{name}.after", place, "after", who, **more),
+    )
+
+
+FAILPOINTS = (
+    # A worker: taking a run
+    Failpoint("message.received", "agents_runtime.tasks:_advance", "before", "worker"),
+    Failpoint("lock.taken", "agents_runtime.thread_lock:_try_lock", "after", "worker"),
+    Failpoint("epoch.raised", "agents_runtime.thread_lock:_raise_epoch", "after", "worker"),
+    Failpoint("thread.read", "agents_runtime.engine:Engine.read", "after", "worker"),
+    # A worker: the transaction that settles a step and begins the next delivery
+    Failpoint("turn.begins", "agents_runtime.steps:turn", "before", "worker"),
+    Failpoint("pauses.written", "reviewer.intake:Desk.run_paused", "after", "worker"),
+    Failpoint("delivery.written", "reviewer.intake:Desk.delivery_started", "after", "worker"),
+    Failpoint("turn.written", "agents_runtime.steps:save_changes", "after", "worker"),
+    Failpoint("turn.committed", "agents_runtime.steps:turn", "after", "worker"),
+    *_both("hint", "reviewer.live:_send_all", "worker"),
+    # A worker: the step itself
+    *_both("step", "agents_runtime.engine:Engine.step", "worker"),
+    *_both("checkpoint", "agents_runtime.checkpointer:FencedSaver.put", "worker", agents="sync"),
+    *_both("writes", "agents_runtime.checkpointer:FencedSaver.put_writes", "worker", agents="sync"),
+    *_both("async-checkpoint", "agents_runtime.checkpointer:AsyncFencedSaver.aput", "worker", agents="async"),
+    *_both(
+        "async-writes", "agents_runtime.checkpointer:AsyncFencedSaver.aput_writes", "worker", agents="async"
+    ),
+    *_both("progress", "agents_runtime.streams:insert_new", "worker"),
+    # A worker: one gated tool
+    Failpoint("attempt.begins", "agents_runtime.ledger:open_call", "before", "worker"),
+    Failpoint("attempt.written", "agents_runtime.ledger:_start", "after", "worker"),
+    Failpoint("attempt.committed", "agents_runtime.ledger:open_call", "after", "worker", only=STARTED),
+    *_both("effect", "tests.agents.effects:happened", "worker", only=GATED_EFFECTS),
+    Failpoint("ending.begins", "agents_runtime.ledger:close_call", "before", "worker"),
+    Failpoint("ending.written", "reviewer.intake:Desk.tool_finished", "after", "worker"),
+    Failpoint("ending.committed", "agents_runtime.ledger:close_call", "after", "worker"),
+    # A worker: leaving a run
+    *_both("unlock", "agents_runtime.thread_lock:_unlock", "worker"),
+    Failpoint("look-again", "agents_runtime.recovery:has_work", "before", "worker"),
+    *_both("acknowledge", "celery.worker.request:Request.acknowledge", "parent"),
+    # A web process that answers a person's request
+    Failpoint("start.begins", "agents_runtime.runs:start", "before", "person"),
+    Failpoint("start.written", "agents_runtime.runs:start", "after", "person"),
+    Failpoint("start.committed", "reviewer.api.idempotency:_once", "after", "person", only=START),
+    Failpoint("decision.begins", "reviewer.decisions:_decide", "before", "person"),
+    Failpoint("decision.written", "reviewer.decisions:_conclude", "after", "person"),
+    Failpoint("answer.written", "agents_runtime.runs:answer", "after", "person"),
+    Failpoint("reply.kept", "reviewer.api.idempotency:_keep", "after", "person"),
+    Failpoint("decision.committed", "reviewer.api.idempotency:_once", "after", "person", only=DECISION),
+    Failpoint("settlement.written", "agents_runtime.runs:settle", "after", "person"),
+    Failpoint("cancel.written", "agents_runtime.runs:cancel", "after", "person"),
+    # Whoever sends a message, web process or sweeper
+    *_both("handover", "agents_runtime.enqueue:send", "sender"),
+    *_both("publish", "agents_runtime.enqueue:_send", "sender"),
+    # A sweeper
+    Failpoint("sweep.begins", "agents_runtime.recovery:sweep", "before", "sweeper"),
+    Failpoint("sweep.chosen", "agents_runtime.recovery:_quiet", "after", "sweeper"),
+    Failpoint("sweep.committed", "agents_runtime.recovery:sweep", "after", "sweeper"),
+)
+
+
+@dataclass(frozen=True)
+class Fired:
+    """A death: which point, whose process, at what time (seconds since 1970), bringing which run forward."""
+
+    name: str
+    pid: int
+    at: float
+    run: str
+
+
+class Trigger:
+    """The file that arms points: the first one reached kills, and disarms the others."""
+
+    def __init__(self, folder: Path) -> None:
+        self._armed, self._taken, self._fired = (folder / name for name in ("armed", "taken", "fired"))
+
+    def arm(self, points: Iterable[Failpoint], *, whole: bool = False) -> None:
+        """Let whoever passes one of the points first die there, ``whole``: with its worker."""
+        self.disarm()
+        draft = self._armed.with_suffix(".draft")
+        draft.write_text(json.dumps({"names": [point.name for point in points], "whole": whole}))
+        draft.rename(self._armed)
+
+    def disarm(self) -> None:
+        """Let nobody die."""
+        for path in (self._armed, self._taken, self._fired):
+            path.unlink(missing_ok=True)
+
+    @property
+    def is_armed(self) -> bool:
+        """Say whether a point is armed that nobody has reached."""
+        return self._armed.exists()
+
+    def fired(self) -> Fired | None:
+        """Return the death, if there was one since arming."""
+        return Fired(**json.loads(self._fired.read_text())) if self._fired.exists() else None
+
+    def armed(self) -> dict[str, Any] | None:
+        """Return what is armed."""
+        try:
+            return dict(json.loads(self._armed.read_text()))
+        except FileNotFoundError:
+            return None
+
+    def take(self, fired: Fired) -> bool:
+        """Take the armed point; only one process can."""
+        try:
+            self._armed.rename(self._taken)
+        except FileNotFoundError:
+            return False
+        draft = self._fired.with_suffix(".writing")
+        draft.write_text(json.dumps(fired.__dict__))
+        draft.rename(self._fired)
+        return True
+
+
+class Rig:
+    """What this process does at its points: it dies where one is armed."""
+
+    def __init__(self, trigger: Trigger, now: Callable[[], float]) -> None:
+        self.run = ""
+        self.group = 0
+        self._trigger = trigger
+        self._now = now
+
+    def passes(self, point: Failpoint, call: Callable[[], str]) -> None:
+        """Die here if this point is armed; ``call`` tells what is called, with its result."""
+        armed = self._trigger.armed()
+        if armed is None or point.name not in armed["names"]:
+            return
+        if point.only and not any(word in call() for word in point.only):
+            return
+        if self._trigger.take(Fired(point.name, os.getpid(), self._now(), self.run)):
+            die(self.group if armed["whole"] else 0)
+
+
+def die(group: int = 0) -> None:
+    """Kill this process, or its whole group."""
+    if group:
+        os.killpg(group, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+    signal.pause()
+
+
+def install(rig: Rig) -> None:
+    """Wrap the place of every failpoint in this process."""
+    for point in FAILPOINTS:
+        holder, name = find(point.place)
+        setattr(holder, name, _wrapped(getattr(holder, name), point, rig))
+
+
+def find(place: str) -> tuple[Any, str]:
+    """Return what holds the function of a place, and its name; raise if there is none."""
+    module, _, path = place.partition(":")
+    holder: Any = importlib.import_module(module)
+    *owners, name = path.split(".")
+    for owner in owners:
+        holder = getattr(holder, owner)
+    if not callable(getattr(holder, name)):
+        raise TypeError(f"{place} is no function.")
+    return holder, name
+
+
+def _wrapped(original: Callable[..., Any], point: Failpoint, rig: Rig) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(original):
+
+        @functools.wraps(original)
+        async def waits(*args: Any, **kwargs: Any) -> Any:
+            if point.side == "before":
+                rig.passes(point, lambda: repr((args, kwargs)))
+            result = await original(*args, **kwargs)
+            if point.side == "after":
+                rig.passes(point, lambda: repr((args, kwargs, result)))
+            return result
+
+        return waits
+
+    @functools.wraps(original)
+    def calls(*args: Any, **kwargs: Any) -> Any:
+        if point.side == "before":
+            rig.passes(point, lambda: repr((args, kwargs)))
+        result = original(*args, **kwargs)
+        if point.side == "after":
+            rig.passes(point, lambda: repr((args, kwargs, result)))
+        return result
+
+    return calls

@@ -1,0 +1,175 @@
+"""``make mutants``: take one guard after another out of a copy of the tree, and see that tests fail for it.
+
+A guard that can go without a test noticing guards nothing. Each mutant replaces one text in one file,
+so it fails loudly when the code it names has moved, and names the quick suite that must notice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.chaos.report import say
+from tests.servers import PROJECT
+
+MAX_SECONDS = 900
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".countersign*", "__pycache__", ".*_cache", ".hypothesis")
+TESTS_FAILED = 1
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One guard less: in ``file``, ``old`` (which stands there once) becomes ``new``; ``suite`` must fail."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    suite: str
+
+
+LEDGER, GUARDS, GATE = "agents_runtime/ledger.py", "tests/chaos/test_guards.py", "tests/runtime/test_gate.py"
+DECISIONS, DECIDE = "reviewer/decisions.py", "tests/deciding/test_decide.py"
+CONSTRAINT = "            constraint=models.UniqueConstraint("
+MUTANTS = (
+    Mutant(
+        "thread lock",
+        "agents_runtime/thread_lock.py",
+        "    return bool(row[0])\n",
+        "    return True\n",
+        GUARDS,
+    ),
+    Mutant(
+        "epoch check of a turn",
+        "agents_runtime/records.py",
+        "    if epoch is not None and run.epoch != epoch:\n",
+        "    if False:\n",
+        GUARDS,
+    ),
+    Mutant("epoch check of the gate", LEDGER, "    if run.epoch != call.epoch:\n", "    if False:\n", GUARDS),
+    Mutant(
+        "fence round the checkpoints",
+        "agents_runtime/checkpointer.py",
+        "WHERE id = %s AND epoch = %s AND status",
+        "WHERE id = %s AND epoch >= 0 * %s AND status",
+        "tests/runtime/test_fence.py",
+    ),
+    Mutant(
+        "gate",
+        "agents_runtime/gate.py",
+        '        """Let the tool run, stop it, or give the result it had before."""\n',
+        "        return\n",
+        GATE,
+    ),
+    Mutant(
+        "ledger's unique key of an attempt",
+        "agents_runtime/migrations/0001_initial.py",
+        CONSTRAINT + "fields=('run', 'call_key', 'attempt'),",
+        CONSTRAINT + "fields=('id',),",
+        GUARDS,
+    ),
+    Mutant(
+        "ledger's unique key of a success",
+        "agents_runtime/migrations/0001_initial.py",
+        CONSTRAINT
+        + "condition=models.Q(('status__in', ['succeeded', 'asserted'])), fields=('run', 'call_key'),",
+        CONSTRAINT + "fields=('id',),",
+        GUARDS,
+    ),
+    Mutant("decision check", LEDGER, "    _check_decision(run, call, claim)\n", "", GATE),
+    Mutant("argument check", LEDGER, "    if not _fit(call, arguments, claim):\n", "    if False:\n", GATE),
+    Mutant(
+        "delivery check",
+        LEDGER,
+        "    if pause.status != PauseStatus.DELIVERING or pause.delivery_epoch != call.epoch:\n",
+        "    if False:\n",
+        GATE,
+    ),
+    Mutant(
+        "doubt",
+        LEDGER,
+        '        raise _Refused("in_doubt", STARTED_BEFORE, latest.pause)\n',
+        "        return _finished(latest, claim)\n",
+        "tests/runtime/test_gate.py::test_a_call_starts_once_for_each_decision",
+    ),
+    Mutant("digest check", DECISIONS, "    _guard_digest(task, digest)\n", "", DECIDE),
+    Mutant("claim check", DECISIONS, "    claims.guard_not_taken(task, by=by)\n", "", DECIDE),
+    Mutant(
+        "fence of a claim",
+        DECISIONS,
+        "    if claim_version is None or claim_version == task.claim_version:\n",
+        "    if True:\n",
+        DECIDE,
+    ),
+    Mutant("check who may decide", DECISIONS, "    claims.guard_may_decide(task, by=by)\n", "", DECIDE),
+    Mutant("check that it is open", DECISIONS, "    claims.guard_open(task)\n", "", DECIDE),
+    Mutant(
+        "kept replies",
+        "reviewer/api/idempotency.py",
+        "        if kept is not None:\n",
+        "        if False:\n",
+        "tests/api/test_idempotency.py",
+    ),
+)
+
+
+def main() -> int:
+    """Return 1 if a mutant survives."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.mutants", description=__doc__)
+    parser.add_argument("words", nargs="*", help="only mutants whose name holds one of these words")
+    words = parser.parse_args().words
+    chosen = [mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words)]
+    survivors = 0
+    for mutant in chosen:
+        began = time.monotonic()
+        died, why = try_out(mutant)
+        survivors += not died
+        say(f"{'died' if died else 'SURVIVED':9} {mutant.name} ({time.monotonic() - began:.0f} s): {why}")
+    say(f"{len(chosen)} mutants, {survivors} survived")
+    return 1 if survivors else 0
+
+
+def try_out(mutant: Mutant) -> tuple[bool, str]:
+    """Return whether the suite failed on a copy without the guard, and the last line it said."""
+    with tempfile.TemporaryDirectory(prefix="countersign-mutant-") as folder:
+        copy = Path(folder) / "tree"
+        shutil.copytree(PROJECT, copy, ignore=LEFT_OUT)
+        _mutate(copy / mutant.file, mutant)
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:randomly", mutant.suite],
+            cwd=copy,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=MAX_SECONDS,
+            check=False,
+        )
+    if done.returncode not in {0, TESTS_FAILED}:
+        raise SystemExit(
+            f"The suite of {mutant.name} did not run:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+        )
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    # A test that cannot even be set up has noticed nothing.
+    has_died = done.returncode == TESTS_FAILED and bool(failed) and failed[0].startswith("FAILED")
+    return has_died, (failed or [f"all of {mutant.suite} passed"])[0][:160]
+
+
+def _mutate(path: Path, mutant: Mutant) -> None:
+    text = path.read_text(encoding="utf-8")
+    if text.count(mutant.old) != 1:
+        raise SystemExit(f"{mutant.name}: {mutant.file} does not hold this exactly once: {mutant.old!r}")
+    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
