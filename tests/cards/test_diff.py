@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents_runtime.canonical import decode, encode_in_order
@@ -80,6 +80,7 @@ def test_a_difference_is_stored_as_plain_json() -> None:
     ]
 
 
+@settings(deadline=None)
 @given(VALUES, VALUES)
 def test_a_stored_difference_is_read_back_as_it_was(before: Any, after: Any) -> None:
     found = cards.diff(before, after)

@@ -12,7 +12,7 @@ from django.db import InternalError, ProgrammingError, connection, transaction
 from django.template import Engine
 from django.test import Client
 from django.utils import translation
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents_runtime.canonical import Json, decode, encode_in_order
@@ -153,6 +153,7 @@ def test_what_is_kept_has_nothing_to_press_to_send_or_to_run(cast: Cast, client_
     assert task.policy_label in page.text
 
 
+@settings(max_examples=60, deadline=None)
 @given(
     text=st.text(
         st.sampled_from("ab <>&\"'\u202e\u200b\u0000\ud800\U0001f600\n{}%#") | st.characters(), max_size=400
