@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from reviewer.cards.values import Json
@@ -49,6 +50,7 @@ def is_write_only(schema: Json) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Say whether a name is a secret's: ``api_key``, ``accessToken``, ``PASSWORD``; not ``max_tokens``."""
     words = [word.lower() for word in _WORD.findall(name[:200])]
