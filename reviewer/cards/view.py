@@ -94,6 +94,16 @@ class Row:
         return is_long(self.shown) if self.shown is not None else False
 
     @property
+    def misfit(self) -> str:
+        """The type of a value that is not of the type its schema asks for, else ""."""
+        asked = self.schema.get("type")
+        if self.value is MISSING or self.value is None or not isinstance(asked, str):
+            return ""
+        found = type_of(self.value)
+        is_whole = asked == "integer" and isinstance(self.value, float) and self.value.is_integer()
+        return "" if found == asked or is_whole or (asked, found) == ("number", "integer") else found
+
+    @property
     def shown(self) -> str | None:
         """The text of this row, where it is one."""
         return self.value if isinstance(self.value, str) else self.text
@@ -162,7 +172,7 @@ def _kind(row: Row) -> tuple[Json, ...]:
     named = row.schema.get("type")
     if not isinstance(named, str):
         named = "" if row.value is MISSING else type_of(row.value)
-    return named, str(row.schema.get("format")), "enum" in row.schema, row.nullable
+    return named, row.misfit, str(row.schema.get("format")), "enum" in row.schema, row.nullable
 
 
 def is_long(text: str) -> bool:

@@ -249,6 +249,9 @@ def row_type(row: Row) -> str:
 
 def _row_type(row: Row) -> str:
     schema = row.schema
+    if row.misfit and str(schema["type"]) in TYPES:
+        words = {"found": str(TYPES[row.misfit]), "asked": str(TYPES[str(schema["type"])])}
+        return gettext("%(found)s in place of %(asked)s") % words
     if "enum" in schema:
         return gettext("enum")
     named = schema.get("type")

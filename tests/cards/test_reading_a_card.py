@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -34,6 +35,72 @@ def test_each_argument_is_a_row_with_value_and_type() -> None:
     assert "amount 19.90 string" in text
     assert "note null string or null, optional" in text
     assert "notify Yes true boolean, optional" in text
+
+
+def layout_of(value: Any, schema: Any = True) -> view.Layout:
+    (row,) = view.rows({"type": "object", "properties": {"x": schema}}, {"x": value})
+    return row.layout
+
+
+LINE = {"sku": "A-1", "n": 2, "on": True, "note": None}
+
+
+@pytest.mark.parametrize(
+    ("value", "layout"),
+    [
+        (["a", "b c"], view.Layout.WORDS),
+        ([1, 2], view.Layout.WORDS),
+        ([1, 2.0], view.Layout.LINES),  # types that differ are told one by one
+        (["1", 1], view.Layout.LINES),
+        (["a", "b\nc"], view.Layout.LINES),
+        ([LINE, LINE], view.Layout.TABLE),
+        ([LINE, {"sku": "B"}], view.Layout.TABLE),
+        ([LINE, {**LINE, "n": "2"}], view.Layout.ITEMS),
+        ([LINE, {**LINE, "sku": "long " * 20}], view.Layout.ITEMS),
+        ([LINE, {**LINE, "api_key": "x"}], view.Layout.ITEMS),
+        ([{str(n): n for n in range(7)}], view.Layout.ITEMS),
+        ([LINE, {}], view.Layout.ITEMS),
+        ([LINE, {**LINE, "deep": [1]}], view.Layout.ITEMS),
+        ([[1], [2]], view.Layout.ITEMS),
+        ([LINE, 1], view.Layout.LINES),
+        ({"a": "b"}, view.Layout.LINES),
+    ],
+)
+def test_lists_are_laid_out_by_what_they_hold(value: Any, layout: view.Layout) -> None:
+    assert layout_of(value) is layout
+
+
+def test_like_objects_are_a_table_that_says_each_key_and_type_once() -> None:
+    html = str(render.render_arguments(tool_card(True, {"lines": [LINE, {"sku": "B-2", "extra": 1.0}]})))
+    heads = re.findall(r'<th scope="col"><code>(\w+)</code> <small>([^<]*)</small></th>', html)
+    assert heads == [
+        ("sku", "string"),
+        ("n", "integer"),
+        ("on", "boolean"),
+        ("note", "null"),
+        ("extra", "number"),
+    ]
+    rows = re.findall(r'<tr><th scope="row">(\d)</th>(.*?)</tr>', html)
+    assert [number for number, _ in rows] == ["1", "2"]
+    assert rows[1][1].count("Not sent") == 3
+    assert "list of objects" in html
+
+
+def test_a_table_of_more_than_a_dozen_lines_is_folded_and_one_of_a_dozen_is_not() -> None:
+    for count, folded in ((12, ()), (13, ("/lines",))):
+        assert tool_card(True, {"lines": [LINE] * count}).folded == folded
+
+
+def test_a_value_that_is_not_of_the_type_asked_for_says_so() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "x": {"type": "number"}, "l": {"type": "array"}},
+    }
+    text = text_of(str(render.render_arguments(tool_card(schema, {"n": "12", "x": 1, "l": {"a": 1}}))))
+    assert "n 12 string in place of integer" in text
+    assert "x 1 number" in text
+    assert "object in place of list" in text
+    assert layout_of(["1", 1], {"type": "array", "items": {"type": "integer"}}) is view.Layout.LINES
 
 
 def test_what_the_agent_left_out_is_shown_as_not_sent() -> None:
