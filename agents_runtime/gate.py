@@ -69,10 +69,18 @@ class ToolStopped(GraphBubbleUp):
 
 @dataclass(frozen=True, eq=False)
 class ResultTaker:
-    """Somebody around a call that can go on with a result instead of running it."""
+    """Somebody around a call that can go on with a result instead of running it.
+
+    ``harmless`` are the errors of which it knows that the call did nothing when it raises them.
+    """
 
     namespace: str
     tool_call_id: str
+    harmless: tuple[type[Exception], ...] = ()
+
+    def is_of(self, call: ledger.Call) -> bool:
+        """Say whether it stands around this call, and not around one that this call is part of."""
+        return (self.namespace, self.tool_call_id) == (call.namespace, call.tool_call_id)
 
 
 class ResultGiven(GraphBubbleUp):
@@ -145,8 +153,10 @@ class Gate(BaseCallbackHandler):
             self._give_again(call, answer)
         call_key = _ungated_key(call) if answer is None else answer.call_key
         execution_id = None if answer is None else answer.execution_id
+        token, taker = _call_key.set(outside_key(self.run, call_key)), _taker.get()
+        harmless = taker.harmless if taker is not None and taker.is_of(call) else ()
         with self._lock:
-            self._open[run_id] = _Running(execution_id, _call_key.set(outside_key(self.run, call_key)))
+            self._open[run_id] = _Running(execution_id, token, harmless)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         """Record the result before the graph stores it."""
@@ -154,7 +164,10 @@ class Gate(BaseCallbackHandler):
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Record that it raised, or that it paused itself."""
-        self._close(run_id, None if isinstance(error, TORN_DOWN) else lambda: _raised(error))
+        with self._lock:
+            running = self._open.get(run_id)
+        harmless = running.harmless if running else ()
+        self._close(run_id, None if isinstance(error, TORN_DOWN) else lambda: _raised(error, harmless))
 
     def ask(self, tool: str, opens: Callable[[], ledger.Answer | GateStop]) -> ledger.Answer:
         """Ask the ledger; return its answer, or stop here if that is the answer or there is none."""
@@ -174,7 +187,7 @@ class Gate(BaseCallbackHandler):
 
     def _give_again(self, call: ledger.Call, answer: ledger.Finished) -> NoReturn:
         taker = _taker.get()
-        if taker is not None and (taker.namespace, taker.tool_call_id) == (call.namespace, call.tool_call_id):
+        if taker is not None and taker.is_of(call):
             raise ResultGiven(taker, _result(call, answer))
         ending = _as_ending(call, answer) if self._is_whole_task(call) else None
         if ending is None:
@@ -214,6 +227,7 @@ class _Running:
 
     execution_id: int | None
     token: Token[str]
+    harmless: tuple[type[Exception], ...]
 
     def leave(self) -> None:
         """Give the name of the call back, so that the next one in this thread does not carry it."""
@@ -230,9 +244,8 @@ def standing_gate() -> Gate | None:
 
 
 @contextmanager
-def taking_results(namespace: str, tool_call_id: str) -> Iterator[ResultTaker]:
+def taking_results(taker: ResultTaker) -> Iterator[ResultTaker]:
     """Say that whoever calls this can take the stored result of the call that it is about to make."""
-    taker = ResultTaker(namespace, tool_call_id)
     token = _taker.set(taker)
     try:
         yield taker
@@ -281,12 +294,16 @@ def ended(output: Any) -> dict[str, Any]:
     }
 
 
-def _raised(error: BaseException) -> dict[str, Any]:
+def _raised(error: BaseException, harmless: tuple[type[Exception], ...]) -> dict[str, Any]:
     if isinstance(error, ParentCommand):
         return ended(error.args[0])
     if isinstance(error, GraphBubbleUp) or is_invalid_resume(error):
         return {"status": ExecutionStatus.SUSPENDED}
-    return {"status": ExecutionStatus.RAISED, "error": f"{type(error).__name__}: {error}"}
+    return {
+        "status": ExecutionStatus.RAISED,
+        "error": f"{type(error).__name__}: {error}",
+        "may_run_again": isinstance(error, harmless),
+    }
 
 
 def _namespace(metadata: dict[str, Any] | None) -> str:

@@ -140,18 +140,23 @@ def close_call(
     result: str = "",
     replay: tuple[str, bytes] | None = None,
     error: str = "",
+    may_run_again: bool = False,
 ) -> None:
-    """Record how an attempt ended; raise ``StaleEpoch`` if this worker may no longer say so."""
+    """Record how an attempt ended; raise ``StaleEpoch`` if this worker may no longer say so.
+
+    ``may_run_again``: it raised an error of which the agent's author says that nothing has happened.
+    """
     with transaction.atomic():
         run, execution = _lock_attempt(execution_id)
         if run.epoch != epoch or execution.epoch != epoch or execution.in_doubt_since:
             raise StaleEpoch(f"{execution} ended under a worker that no longer holds the run.")
         execution.become(status)
         execution.result, execution.error = result, storable(error)
+        execution.next_grant = Grant.HARMLESS if may_run_again else ""
         if replay is not None:
             execution.replay_type, execution.replay = replay
         execution.finished_at = database_now()
-        update(execution, "status", "result", "error", "replay_type", "replay", "finished_at")
+        update(execution, "status", "result", "error", "replay_type", "replay", "finished_at", "next_grant")
         get_desk().tool_finished(execution)
 
 

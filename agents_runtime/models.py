@@ -347,6 +347,7 @@ class ToolExecution(models.Model):
         RETRY = "retry", _("A person asked for a retry")
         RUN_AGAIN = "run_again", _("A person chose to run it again")
         ONCE = "once", _("The agent's own code guards it by a key")
+        HARMLESS = "harmless", _("Its author says that such an error harms nothing")
 
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="executions")
     pause = models.ForeignKey(
@@ -396,7 +397,7 @@ class ToolExecution(models.Model):
             models.CheckConstraint(
                 condition=Q(pause__isnull=False)
                 | Q(grant__in=["condition", "once"])
-                | Q(attempt__gt=1, grant__in=["retry", "run_again"]),
+                | Q(attempt__gt=1, grant__in=["retry", "run_again", "harmless"]),
                 name="execution_has_its_decision",
             ),
             models.CheckConstraint(

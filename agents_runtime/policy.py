@@ -66,7 +66,8 @@ class ReviewRule:
     to ask; it runs again when the run resumes. ``description``: for the card, text or a function of
     (tool_call, state, runtime). ``risk`` (low | medium | high | critical) instead of its tier's, ``queue``
     (its short name), ``expires_after`` and ``on_expiry`` (hold | reject) are hints: policies of the
-    organisation go first.
+    organisation go first. ``harmless``: errors after which nothing has happened, such as a refused
+    connection: a retry in ``middleware`` tries again by itself then. Any other error waits for a person.
     """
 
     decisions: Sequence[str] = ()
@@ -76,6 +77,7 @@ class ReviewRule:
     queue: str = ""
     expires_after: timedelta | None = None
     on_expiry: str = ""
+    harmless: tuple[type[Exception], ...] = ()
 
 
 def review_policy(
@@ -114,6 +116,7 @@ def review_policy(
         {name: _config(tier, given.get(name, ReviewRule())) for name, tier in gated.items()},
         interrupt_mode="batched" if interrupt_mode == "batched" else "per_call",
         hints={name: _hints(tier, given.get(name, ReviewRule())) for name, tier in gated.items()},
+        harmless={name: rule.harmless for name, rule in given.items() if rule.harmless},
     )
     return [review, *middleware]
 
@@ -210,6 +213,9 @@ def _check_rule(name: str, tier: str, rule: ReviewRule, mode: str) -> None:
         raise PolicyError(f"{name} is low, so nobody is asked and its rule means nothing.")
     _check_decisions(name, tier, rule)
     _check_condition(name, tier, rule, mode)
+    for error in rule.harmless:
+        if not (isinstance(error, type) and issubclass(error, Exception)) or error is Exception:
+            raise PolicyError(f"{name}: a harmless error is one class of errors, not {error!r}.")
     if rule.expires_after is not None and rule.expires_after.total_seconds() < 1:
         raise PolicyError(f"{name}: a request needs at least a second until it expires.")
     if problem := problem_with(_hints(tier, rule)):
@@ -291,6 +297,7 @@ def _with_permissions(review: ReviewedTools, permissions: Sequence[Any], backend
         {**build(list(permissions), backend), **review.interrupt_on},
         interrupt_mode=review.interrupt_mode,
         hints=review.hints,
+        harmless=review.harmless,
     )
 
 

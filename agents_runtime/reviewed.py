@@ -63,7 +63,9 @@ class ReviewedTools(HumanInTheLoopMiddleware[Any, Any, Any]):
 
     Takes what ``HumanInTheLoopMiddleware`` takes, but asks for each call by itself unless told otherwise.
     ``hints``: tool -> what its requests' cards say of risk, queue and expiry where no policy of the
-    organisation does. Raises ``ValueError`` if nothing would be gated, or if a hint belongs to no gate.
+    organisation does. ``harmless``: tool -> errors after which nothing has happened, so that a retry
+    middleware behind this one may try again without a person. Raises ``ValueError`` if nothing would be
+    gated, or if a hint belongs to no gate.
     """
 
     def __init__(
@@ -72,10 +74,12 @@ class ReviewedTools(HumanInTheLoopMiddleware[Any, Any, Any]):
         *,
         interrupt_mode: InterruptMode = "per_call",
         hints: Mapping[str, Hints] | None = None,
+        harmless: Mapping[str, tuple[type[Exception], ...]] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(dict(interrupt_on), interrupt_mode=interrupt_mode, **options)
         self.hints = dict(hints or {})
+        self.harmless = dict(harmless or {})
         if not self.interrupt_on:
             raise ValueError("This middleware gates no tool: name at least one.")
         for tool, hint in self.hints.items():
@@ -124,7 +128,8 @@ class ReviewedTools(HumanInTheLoopMiddleware[Any, Any, Any]):
             raise ToolStopped(NO_RUN.format(tool=tool))
         metadata = request.runtime.config.get("metadata") or {}
         namespace = str(metadata.get("langgraph_checkpoint_ns") or "")
-        with taking_results(namespace, str(request.tool_call["id"] or "")) as taker:
+        call_id = str(request.tool_call["id"] or "")
+        with taking_results(ResultTaker(namespace, call_id, self.harmless.get(tool, ()))) as taker:
             yield taker
 
     def _create_action_and_config(

@@ -17,7 +17,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
-from agents_runtime.policy import for_deep_agent, review_policy
+from agents_runtime.policy import ReviewRule, for_deep_agent, review_policy
 from agents_runtime.reviewed import ReviewedTools, idempotency_key
 from tests.agents import assistants, deep, effects
 from tests.agents.playbook import Playbook
@@ -198,6 +198,14 @@ def retry_inside_reviewed() -> Any:
     """A retry middleware in its right place: after reviewed tools."""
     retry = ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False)
     return create_agent(Playbook(), [pay], middleware=[ReviewedTools(GATED), retry])
+
+
+def retry_of_harmless_errors() -> Any:
+    """Try again by itself after an error of which its author says that it harms nothing."""
+    retry = ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False, on_failure="error")
+    rule = ReviewRule(harmless=(RuntimeError,))
+    policy = review_policy([pay], high=[pay], rules={"pay": rule}, middleware=[retry])
+    return create_agent(Playbook(), [pay], middleware=policy)
 
 
 def _telling_errors(gate: Any) -> Any:

@@ -123,6 +123,7 @@ MISTAKES: dict[str, dict[str, Any]] = {
         "ask": ["pay"], "low": ["look", "drop"],
         "rules": {"pay": ReviewRule(expires_after=timedelta(hours=1), on_expiry="reject")},
     },
+    "one class of errors": {**ALL_PLACED, "rules": {"pay": ReviewRule(harmless=(Exception,))}},
     "changes something": {"tools": [WRITES], "ask": [WRITES]},
     "calls itself destructive": {"tools": [DESTROYS], "low": [DESTROYS], "gates_nothing": True},
 }  # fmt: skip

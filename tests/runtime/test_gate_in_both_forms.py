@@ -165,6 +165,24 @@ def test_a_retry_middleware_after_the_gate_runs_nothing_twice(form: str) -> None
     assert [one.status for one in attempts(run)] == ["raised", "succeeded"]
 
 
+def test_an_error_that_its_author_calls_harmless_is_tried_again_and_each_attempt_has_its_row() -> None:
+    effects.flag("fail_pay").touch()
+    run = start("r-harmless", script([PAY]))
+    run = answer(pending(run), APPROVE)
+    assert run.status == "failed"
+    assert [(one.status, one.grant) for one in attempts(run)] == [
+        ("raised", "decision"),
+        ("raised", "harmless"),
+        ("raised", "harmless"),
+    ]
+    effects.flag("fail_pay").unlink()
+    runs.retry(run.pk)
+    run = advance(run)
+    assert run.status == "finished", run.error
+    assert effects.count("pay") == 1
+    assert [one.status for one in attempts(run)] == [*["raised"] * 3, "succeeded"]
+
+
 @FORMS
 def test_an_error_that_the_agent_tells_its_model_ends_the_call_as_it_was_decided(form: str) -> None:
     effects.flag("fail_pay").touch()
