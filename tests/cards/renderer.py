@@ -78,6 +78,15 @@ CRAFTED: dict[str, dict[str, Any]] = {
     "plain values": {"action": PLAIN},
     "by schema": {"action": {"kind": "card_refund", "when": "2026-11-30"}, "args_schema": KNOWN_SCHEMA},
     "secrets": {"action": {"api_key": "sk-live-1234567890abcdef", "token": "abc", "user": "ann"}},
+    "lists": {
+        "action": {
+            "words": ["a", "b"],
+            "lines": [{"sku": "A-1", "n": 2}, {"sku": "B-2"}],
+            "blocks": [{"sku": "A-1", "n": 2}, {"sku": "B-2", "n": "2"}],
+        }
+    },
+    "misfits": {"action": {"kind": 1, "when": [], "left_out": "3"}, "args_schema": KNOWN_SCHEMA},
+    "a draft": {"action": {"draft": MARKDOWN, "channel": "blog"}, "tool": ""},
     "agent's words": {"said": MARKDOWN},
     "much said": {"said": LONG * 40, "description": "Refunds a payment.\nOnce."},
     "refused": {"refusal": REFUSAL},
