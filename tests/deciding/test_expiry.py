@@ -13,8 +13,9 @@ from django.utils.timezone import now
 from agents_runtime.canonical import decode, encode
 from agents_runtime.decision_schemas import decision_schema
 from agents_runtime.desk import ReviewRequest
+from agents_runtime.errors import WrongState
 from agents_runtime.models import Pause, Run
-from reviewer import decisions, organising
+from reviewer import decisions, expiry, organising
 from reviewer.errors import Conflict
 from reviewer.expiry import CANNOT_REJECT, expire_due
 from reviewer.intake import Desk
@@ -31,7 +32,7 @@ def limit(queue: Queue, on_expiry: str, minutes: int = 60) -> None:
 def let_time_run_out(*tasks: ReviewTask) -> None:
     """Put the deadlines of tasks into the past."""
     for task in tasks:
-        ReviewTask.objects.filter(pk=task.pk).update(due_at=now() - timedelta(seconds=1))
+        ReviewTask.objects.filter(pk=task.pk).update(due_at=now() - timedelta(days=1))
         task.refresh_from_db()
 
 
@@ -60,6 +61,21 @@ def test_a_card_before_its_deadline_is_left_alone(cast: Cast) -> None:
     assert expire_due() == 0
     task.refresh_from_db()
     assert (task.is_open, task.overdue_at, task.version) == (True, None, 1)
+
+
+def test_a_card_that_was_held_because_its_run_had_failed_can_be_decided_once_the_run_goes_on(
+    cast: Cast,
+) -> None:
+    limit(cast.payments, "reject")
+    task = open_refund(by=cast.developer)
+    let_time_run_out(task)
+    Run.objects.filter(pk=task.run_id).update(status="failed", error="its build has changed")
+    assert expire_due() == 1
+    Run.objects.filter(pk=task.run_id).update(status="running", error="")
+    assert expire_due() == 0
+    decisions.decide(task.pk, by=cast.reviewer, answer=APPROVE, digest=task.digest)
+    task.refresh_from_db()
+    assert task.status == "decided"
 
 
 def test_a_held_card_stays_open_is_marked_once_and_can_still_be_decided(cast: Cast) -> None:
@@ -283,3 +299,24 @@ def test_sweeping_looks_at_no_card_whose_time_has_not_come(
         open_refund(by=cast.developer)
     with django_assert_num_queries(1):
         assert expire_due() == 0
+
+
+def test_a_card_that_cannot_be_closed_keeps_no_other_from_being_closed(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit(cast.payments, "reject")
+    first, second = (open_refund(by=cast.developer) for _ in range(2))
+    let_time_run_out(first)
+    let_time_run_out(second)
+
+    def refuse(pause: Pause) -> None:
+        if pause.pk == first.pause_id:
+            raise WrongState("it cannot be answered")
+        decisions.answer_when_complete(pause)
+
+    monkeypatch.setattr(expiry, "answer_when_complete", refuse)
+    assert expire_due() == 1
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert (first.status, second.status) == ("open", "expired")
+    assert not Outcome.objects.filter(task=first).exists()

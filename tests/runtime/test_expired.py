@@ -50,7 +50,7 @@ def rejecting_queue(runtime: None) -> None:
 
 def let_time_run_out(run: Run) -> None:
     """Put the deadlines of the run's open cards into the past."""
-    ReviewTask.objects.open().filter(run=run).update(due_at=now() - timedelta(seconds=1))
+    ReviewTask.objects.open().filter(run=run).update(due_at=now() - timedelta(days=1))
 
 
 @pytest.mark.parametrize("agent", ["t-per-call", "t-batched", "t-async"])
