@@ -136,8 +136,11 @@ def verdict_of(answer: Json) -> Verdict:
 
 
 def _guard_in_time(task: ReviewTask) -> None:
-    """Refuse a decision that comes after the deadline, even if the sweep has not closed the task yet."""
-    if is_over(task) and rejection_of(task) is not None:
+    """Refuse a decision that comes after the deadline, even if the sweep has not closed the task yet.
+
+    A task that the sweep has held, because its run had failed by then, is open for good.
+    """
+    if task.overdue_at is None and is_over(task) and rejection_of(task) is not None:
         raise Conflict(
             _("Time is up: nobody decided this task by its deadline, so it is being rejected."),
             code="closed",
