@@ -33,10 +33,8 @@ def open_form(card: cards.Card, task: ReviewTask, *, wanted: str, reading: cards
         return _as_sent(card, reading)
     if wanted == Verdict.APPROVE and task.risk == Risk.CRITICAL and card.choice(Verdict.APPROVE):
         return OpenForm(Verdict.APPROVE, SECOND_STEP)
-    if not wanted and len(card.choices) == 1:
-        wanted = card.choices[0].verdict
-    choice = card.choice(wanted)
-    if choice is None or choice.direct:
+    wanted = verdict_to_open(card, wanted)
+    if not wanted:
         return OpenForm()
     refused: Json = decode(task.refused_answer)
     if refused is not None and cards.verdict_of(refused) == wanted:
@@ -46,6 +44,14 @@ def open_form(card: cards.Card, task: ReviewTask, *, wanted: str, reading: cards
         draw.render_form(card.open(wanted)),
         draw.render_diff(()) if wanted == Verdict.EDIT else None,
     )
+
+
+def verdict_to_open(card: cards.Card, wanted: str) -> str:
+    """Return whose form an address opens: what it asks for, or the only way to answer; "" for none."""
+    if not wanted and len(card.choices) == 1:
+        wanted = card.choices[0].verdict
+    choice = card.choice(wanted)
+    return "" if choice is None or choice.direct else wanted
 
 
 def _as_sent(card: cards.Card, reading: cards.Reading) -> OpenForm:

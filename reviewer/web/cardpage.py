@@ -88,6 +88,7 @@ class CardPage:
     arguments: SafeString | None = None
     deadline: str = ""
     unread: Unread | None = None
+    proposal_beside: bool = False
     shown: AsShown | None = None
     before: AskedBefore | None = None
     what_title: str = ""
@@ -159,6 +160,7 @@ def build_page(
         deadline=deadline_words(task, card),
         arguments=parts.arguments(landing) if parts else draw.render_arguments(card),
         unread=parts.unread() if parts and is_open else None,
+        proposal_beside=bool(parts and is_open and (parts.unread_pointers or (landing and reading))),
         shown=None if task.is_open else as_shown(task, decision, reader),
         before=asked_before(task, reader),
         what_title=_what_title(task, actions),

@@ -17,13 +17,16 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from agents_runtime.canonical import decode
 from reviewer import cards, openings
 from reviewer.accounts.models import User
 from reviewer.cards import render as draw
 from reviewer.cards import unicode
 from reviewer.cards.visible import visible
-from reviewer.models import ReviewTask
-from reviewer.shown import is_heavy, is_read_in_full
+from reviewer.models import ReviewTask, Verdict
+from reviewer.shown import card_of, is_heavy, is_read_in_full
+from reviewer.web.cardforms import verdict_to_open
+from reviewer.web.stages import stage_of
 
 SHOW: Final = "show"
 ALL: Final = "all"
@@ -105,6 +108,24 @@ class HiddenParts:
 
 def _no_opener(_pointer: str, _label: str) -> SafeString:
     return SafeString("")
+
+
+def open_asked(task: ReviewTask, reader: User, *, verdict: str, show: str) -> Sequence[str]:
+    """Record what an address opens for this reader, and return the pointers of what is new.
+
+    The form of an edit holds every value of the proposal: nothing is hidden in it.
+    """
+    card = card_of(task)
+    if _opens_proposal(task, card, reader, verdict=verdict):
+        show = ALL
+    return openings.open_parts(task, parts_named(show, card), by=reader, via="web") if show else ()
+
+
+def _opens_proposal(task: ReviewTask, card: cards.Card, reader: User, *, verdict: str) -> bool:
+    """Say whether the form of an edit opens, started from the proposal and not from a refused answer."""
+    if verdict_to_open(card, verdict) != Verdict.EDIT or stage_of(task, reader).key != "open":
+        return False
+    return cards.verdict_of(decode(task.refused_answer)) != Verdict.EDIT
 
 
 def parts_named(text: str, card: cards.Card) -> Sequence[str]:

@@ -19,9 +19,8 @@ from reviewer import openings, queries
 from reviewer.accounts.models import User
 from reviewer.models import Decision, ReviewTask
 from reviewer.queries import InboxFilter
-from reviewer.shown import card_of
 from reviewer.web.cardpage import CardPage, build_page
-from reviewer.web.hidden_parts import SHOW, parts_named
+from reviewer.web.hidden_parts import SHOW, open_asked
 from reviewer.web.requests import is_fetched_ahead, person, whole_number
 from reviewer.web.rows import NO_DEADLINE, groups_of
 
@@ -52,7 +51,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
     landing: Sequence[str] = ()
     if chosen is not None and not is_fetched_ahead(request):
         openings.opened(chosen, by=reader, via="web")
-        landing = _shown_parts(reader, chosen, request.GET.get(SHOW, ""))
+        landing = open_asked(chosen, reader, verdict="", show=request.GET.get(SHOW, ""))
     page = open_page(reader, chosen, after=after_of(reader, request.GET.get("after", "")), landing=landing)
     context = _list_context(reader, wanted, tasks, chosen)
     context |= {
@@ -70,13 +69,6 @@ def open_page(
     if task is None:
         return CardPage(after=after, origin="inbox")
     return build_page(task, reader, origin="inbox", beside=True, after=after, landing=landing)
-
-
-def _shown_parts(reader: User, task: ReviewTask, wanted: str) -> Sequence[str]:
-    """Open the hidden parts that the address names, and return what is new."""
-    if not wanted:
-        return ()
-    return openings.open_parts(task, parts_named(wanted, card_of(task)), by=reader, via="web")
 
 
 def filter_of(request: HttpRequest) -> InboxFilter:

@@ -16,13 +16,13 @@ from django.views.decorators.http import require_GET, require_POST
 from reviewer import cards, claims, decisions, openings, queries
 from reviewer.cards.names import OPERATION
 from reviewer.errors import Conflict, Invalid, Unread
-from reviewer.models import Decision, ReviewTask, Verdict
+from reviewer.models import Decision, ReviewTask
 from reviewer.models.queues import Risk
 from reviewer.shown import card_of
 from reviewer.web import notices
 from reviewer.web.cardpage import CardPage, Notice, Typed, build_page
 from reviewer.web.fragments import row_fragment
-from reviewer.web.hidden_parts import ALL, SHOW, SHOW_PARTS, parts_named
+from reviewer.web.hidden_parts import SHOW, SHOW_PARTS, open_asked, parts_named
 from reviewer.web.inbox import next_task, open_page
 from reviewer.web.reasons import reason_error
 from reviewer.web.requests import is_fetched_ahead, person, wants_fragment, whole_number
@@ -91,7 +91,7 @@ def _opened_page(request: HttpRequest, task_id: UUID, *, beside: bool = False) -
     landing: Sequence[str] = ()
     if not is_fetched_ahead(request):
         openings.opened(found, by=reader, via="web")
-        landing = _opened_parts(request, found, ALL if wanted == Verdict.EDIT else request.GET.get(SHOW, ""))
+        landing = open_asked(found, reader, verdict=wanted, show=request.GET.get(SHOW, ""))
     origin = _origin(request.GET.get("from", ""))
     beside = beside and bool(origin)
     return build_page(found, reader, wanted=wanted, origin=origin, beside=beside, landing=landing)
@@ -118,7 +118,7 @@ def _uncovered_parts(request: HttpRequest, found: ReviewTask) -> Sequence[str]:
 
 
 def _opened_parts(request: HttpRequest, found: ReviewTask, wanted: str) -> Sequence[str]:
-    """Open what was asked for, and return what is new. The form of an edit hides nothing, so it opens all."""
+    """Open what a button of the form asked for, and return what is new."""
     if not wanted:
         return ()
     parts = parts_named(wanted, card_of(found))

@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Page, expect
 
-from agents_runtime.canonical import Json, decode
+from agents_runtime.canonical import Json, decode, encode
 from agents_runtime.desk import ReviewRequest
-from reviewer import decisions, openings
+from reviewer import claims, decisions, openings
 from reviewer.errors import Unread
 from reviewer.models import AuditEvent, Decision, Expansion, ReviewTask
 from reviewer.shown import card_of
@@ -146,6 +146,47 @@ def test_the_form_of_an_edit_hides_nothing_so_it_counts_as_opened(
     page = client_of(cast.reviewer).get(f"/tasks/{task.pk}/?verdict=edit")
     assert BODY in page.content.decode()
     assert approve(task, cast.reviewer, edit).verdict == "edit"
+
+
+@pytest.mark.parametrize("who", ["auditor", "developer", "reviewer2"])
+def test_an_address_of_a_form_that_does_not_open_opens_nothing(
+    task: ReviewTask, cast: Cast, client_of: ClientOf, who: str
+) -> None:
+    claims.claim(task.pk, by=cast.reviewer)
+    page = client_of(cast.people[who]).get(f"/tasks/{task.pk}/?verdict=edit")
+    assert BODY not in page.content.decode()
+    assert not Expansion.objects.exists()
+
+
+def test_asking_for_an_edit_where_none_is_allowed_opens_nothing(cast: Cast, client_of: ClientOf) -> None:
+    schema: Json = {
+        "oneOf": [
+            {"type": "object", "properties": {"type": {"const": tag}}, "required": ["type"]}
+            for tag in ("approve", "reject")
+        ]
+    }
+    task = pause_run(mail(schema=schema), by=cast.developer).tasks.get()
+    client_of(cast.reviewer).get(f"/tasks/{task.pk}/?verdict=edit")
+    with pytest.raises(Unread):
+        approve(task, cast.reviewer)
+
+
+def test_a_form_that_starts_from_a_refused_answer_does_not_show_the_proposal_by_itself(
+    task: ReviewTask, cast: Cast, client_of: ClientOf
+) -> None:
+    args = {**ARGUMENTS, "body": "Short", "orders": []}
+    refused = {"type": "edit", "edited_action": {"name": "announce", "args": args}}
+    ReviewTask.objects.filter(pk=task.pk).update(refused_answer=encode(refused))
+    client = client_of(cast.reviewer)
+    page = read(client.get(f"/tasks/{task.pk}/?verdict=edit"))
+    assert "What the agent proposes" in page.text
+    assert not Expansion.objects.exists()
+    opener = next(one for one in page.all("button", name="_op") if one.attributes["value"] == "show:all")
+    assert opener.attributes["form"] == f"decide-{task.pk}"
+    opened = send(client, task, fields(page) | {"_op": "show:all"})
+    assert "order 29" in read(opened).text
+    assert "Short" in opened.content.decode()
+    assert {one.pointer for one in Expansion.objects.all()} == {"body", "orders"}
 
 
 def test_an_answer_of_its_own_shape_may_approve_so_it_waits_too(cast: Cast) -> None:
@@ -296,16 +337,17 @@ def test_by_keyboard_one_key_shows_all_and_the_next_approves(
 ) -> None:
     task = pause_run(mail(), by=cast.developer).tasks.get()
     page = page_of(cast.reviewer, java_script_enabled=javascript)
+    page.set_default_timeout(60_000)
     page.goto(f"/?task={task.pk}")
     if javascript:
         page.locator("[data-card-title]").focus()
         page.keyboard.press("h")
-        expect(page.get_by_role("link", name="Show all hidden parts")).to_be_focused()
+        expect(page.get_by_role("link", name="Show all hidden parts")).to_be_focused(timeout=60_000)
         page.keyboard.press("Enter")
     else:
         page.get_by_role("link", name="Show all hidden parts").click()
     expect(page.get_by_text("order 29", exact=True)).to_be_visible(timeout=60_000)
-    expect(page.locator("[autofocus]")).to_be_focused()
+    expect(page.locator("[autofocus]")).to_be_focused(timeout=60_000)
     if javascript:
         page.keyboard.press("a")
         page.keyboard.press("Enter")
@@ -327,6 +369,7 @@ def test_hidden_parts_and_kept_cards_are_accessible_in_both_themes_and_fit_a_pho
     changed = {**ARGUMENTS, "to": "b@example.org"}
     approve(decided, cast.reviewer, {"type": "edit", "edited_action": {"name": "announce", "args": changed}})
     page = page_of(cast.reviewer, bypass_csp=True)  # axe tries inline styles
+    page.set_default_timeout(60_000)
     for address in (f"/tasks/{waiting.pk}/", f"/tasks/{waiting.pk}/?show=all", f"/tasks/{decided.pk}/"):
         page.goto(address)
         assert list(faults(page)) == []
