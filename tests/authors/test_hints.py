@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 
 from agents_runtime.listings import Hints, problem_with
-from reviewer.models import Policy
+from reviewer.models import Policy, ReviewTask
 from reviewer.models.queues import Risk
 from tests.cast import Cast
 from tests.deciding.making import pause_run, refund
+from tests.runtime.driving import runtime, start
+
+__all__ = ["runtime"]
 
 
 def test_a_hint_counts_where_no_policy_matches(cast: Cast) -> None:
@@ -32,6 +35,14 @@ def test_a_hint_can_raise_the_risk_of_a_policy_and_never_lower_it(cast: Cast, hi
     task = pause_run(request, by=cast.developer, agent="unknown").tasks.get()
     assert (task.queue, task.policy_label) == (cast.payments, "wiping v1")
     assert task.risk == ("critical" if hinted == "critical" else "high")
+
+
+@pytest.mark.usefixtures("runtime")
+def test_what_a_policy_of_an_agent_says_reaches_the_card_of_a_run() -> None:
+    run = start("refunds", {"order_id": "A-1043", "complaint": "The lamp arrived broken."})
+    task = ReviewTask.objects.get(run=run)
+    assert (task.tool, task.risk, task.policy_label) == ("issue_refund", "high", "the agent's author")
+    assert task.description == "The money leaves the account as soon as this is approved."
 
 
 @pytest.mark.parametrize(
