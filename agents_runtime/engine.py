@@ -29,6 +29,7 @@ from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
 from pydantic import ValidationError
 
 from agents_runtime import checkpointer, registry
+from agents_runtime.anatomy import examine
 from agents_runtime.canonical import Json, storable, to_json
 from agents_runtime.errors import Problem, StaleEpoch
 from agents_runtime.gate import Gate, interrupt_ids
@@ -63,6 +64,7 @@ class Engine:
         self._is_async = run.agent.is_async
         graph = registry.load_graph(run.agent)
         self.build = _build(graph)
+        self._has_inner_breakpoints = _has_inner_breakpoints(graph)
         make_saver = checkpointer.async_saver if self._is_async else checkpointer.sync_saver
         self._saver = make_saver(self._fence, _allowed_types(graph))
         self._graph: Pregel[Any, Any, Any, Any] = graph.copy({"checkpointer": self._saver})
@@ -74,7 +76,20 @@ class Engine:
             snapshot = checkpointer.on_loop(self._graph.aget_state(config)).result(timeout=READ_SECONDS)
         else:
             snapshot = self._graph.get_state(config)
-        return _thread_state(self._graph, snapshot, self._saver.latest)
+        saved = self._saver.latest
+        is_in_inner = self._has_inner_breakpoints and bool(snapshot.tasks)
+        return _thread_state(self._graph, snapshot, saved, self._latest_id(config) if is_in_inner else "")
+
+    def _latest_id(self, config: RunnableConfig) -> str:
+        """Return the id of the thread's latest checkpoint, those of its subgraphs included."""
+        if self._is_async:
+            latest = checkpointer.on_loop(self._alatest(config)).result(timeout=READ_SECONDS)
+        else:
+            latest = next(self._saver.list(config, limit=1))
+        return str(latest.config["configurable"]["checkpoint_id"])
+
+    async def _alatest(self, config: RunnableConfig) -> Any:
+        return await anext(self._saver.alist(config, limit=1))
 
     def step(self, delivery: Delivery) -> Outcome:
         """Hand something to the graph and let it run until it stops by itself or its time is over."""
@@ -230,7 +245,9 @@ def _detail(error: ValidationError) -> Sequence[Json]:
     return [to_json({"loc": item["loc"], "type": item["type"]}) for item in error.errors()]
 
 
-def _thread_state(graph: Pregel[Any, Any, Any, Any], snapshot: StateSnapshot, saved: Any) -> ThreadState:
+def _thread_state(
+    graph: Pregel[Any, Any, Any, Any], snapshot: StateSnapshot, saved: Any, inner_id: str = ""
+) -> ThreadState:
     if saved is None:
         return ThreadState(exists=False)
     writes = saved.pending_writes or ()
@@ -242,15 +259,19 @@ def _thread_state(graph: Pregel[Any, Any, Any, Any], snapshot: StateSnapshot, sa
         for task in sorted(unfinished, key=_place)
         for interrupt in task.interrupts
     ]
+    checkpoint_id = str(snapshot.config["configurable"]["checkpoint_id"])
+    has_failed = any(task.error is not None for task in snapshot.tasks)
+    is_free = bool(unfinished) and not interrupts and not has_failed
+    is_held = is_free and (bool(inner_id) or _may_hold(graph, snapshot.next))
     return ThreadState(
         exists=True,
-        checkpoint_id=str(snapshot.config["configurable"]["checkpoint_id"]),
+        checkpoint_id=checkpoint_id,
         values=snapshot.values,
         next=snapshot.next,
         tasks=tuple(task.name for task in snapshot.tasks),
         interrupts=tuple(interrupts),
         errors=tuple(storable(str(task.error)) for task in unfinished if task.error is not None),
-        is_at_breakpoint=bool(unfinished) and not interrupts and _is_at_breakpoint(graph, snapshot),
+        breakpoint_id=f"static:{inner_id or checkpoint_id}" if is_held else "",
     )
 
 
@@ -281,12 +302,17 @@ def _raised(task: PregelTask, interrupt: Interrupt[Any], answers: int) -> Raised
     )
 
 
-def _is_at_breakpoint(graph: Pregel[Any, Any, Any, Any], snapshot: StateSnapshot) -> bool:
+def _may_hold(graph: Pregel[Any, Any, Any, Any], next_nodes: Sequence[str]) -> bool:
     """Say whether a static breakpoint may hold the thread here; where one *may*, a person is asked."""
     before = graph.interrupt_before_nodes
-    has_failed = any(task.error is not None for task in snapshot.tasks)
-    is_before = before == "*" or any(name in before for name in snapshot.next)
-    return not has_failed and (is_before or bool(graph.interrupt_after_nodes))
+    is_before = before == "*" or any(name in before for name in next_nodes)
+    return is_before or bool(graph.interrupt_after_nodes)
+
+
+@functools.cache
+def _has_inner_breakpoints(graph: Pregel[Any, Any, Any, Any]) -> bool:
+    """Say whether a subgraph, or a graph that a tool calls, stops by itself: the root shows none of that."""
+    return any(shape.stops_before or shape.stops_after for shape in examine(graph).inner)
 
 
 @functools.cache

@@ -45,7 +45,7 @@ def fate_of(pause: Pause, state: ThreadState, step: Step | None) -> Fate | None:
 
 def _is_pending(pause: Pause, state: ThreadState) -> bool:
     if pause.kind == Pause.Kind.STATIC:
-        return state.is_at_breakpoint and pause.interrupt_id == f"static:{state.checkpoint_id}"
+        return pause.interrupt_id == state.breakpoint_id
     return pause.interrupt_id in state.pending
 
 

@@ -172,8 +172,9 @@ def _open_pauses(settlement: _Settlement) -> None:
         if raised.id not in known
     ]
     if settlement.state.is_at_breakpoint:
-        breakpoint_id = f"static:{settlement.state.checkpoint_id}"
-        found.append(_Found(breakpoint_id, "", "null", read_breakpoint(settlement.state.next)))
+        found.append(
+            _Found(settlement.state.breakpoint_id, "", "null", read_breakpoint(settlement.state.next))
+        )
     if not found:
         return
     earlier = _earlier(settlement.run, [one.interrupt_id for one in found])

@@ -43,7 +43,12 @@ class ThreadState:
     tasks: tuple[str, ...] = ()
     interrupts: tuple[RaisedInterrupt, ...] = ()
     errors: tuple[str, ...] = ()
-    is_at_breakpoint: bool = False
+    breakpoint_id: str = ""
+
+    @property
+    def is_at_breakpoint(self) -> bool:
+        """Say whether a static breakpoint holds the thread; its id names the place where it does."""
+        return bool(self.breakpoint_id)
 
     @property
     def is_finished(self) -> bool:

@@ -176,6 +176,19 @@ def boss_on_a_loop() -> Any:
     return create_agent(Playbook(), [delegate, look])
 
 
+def boss_of_the_held() -> Any:
+    """Delegate to a subagent that a static breakpoint stops before its tools."""
+    worker = held_before_tools()
+
+    @tool
+    def delegate(task: str) -> str:
+        """Let a subagent play a script."""
+        result = worker.invoke({"messages": [("user", task)]})
+        return str(result["messages"][-1].content)
+
+    return create_agent(Playbook(), [delegate, look])
+
+
 def held_before_tools() -> Any:
     """Stop before its tools by a static breakpoint, and ask nothing else."""
     return create_agent(Playbook(), [look], interrupt_before=["tools"])

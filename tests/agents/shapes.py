@@ -197,6 +197,43 @@ def breakpoints_on_a_loop() -> Any:
     return graph.compile(interrupt_before=["act"], interrupt_after=["act"])
 
 
+def stops_inside() -> Any:
+    """Stop before and after a node of a subgraph, whose root graph shows nothing of it."""
+
+    def act(state: State) -> State:
+        effects.happened("act")
+        return {"answers": ["acted"]}
+
+    return _with_stops_inside(act)
+
+
+def stops_inside_on_a_loop() -> Any:
+    """Stop before and after an async node of a subgraph."""
+
+    async def act(state: State) -> State:
+        effects.happened("act")
+        return {"answers": ["acted"]}
+
+    return _with_stops_inside(act)
+
+
+def _with_stops_inside(act: Any) -> Any:
+    def report(state: State) -> State:
+        return {"answers": ["reported"]}
+
+    rooms = StateGraph(State)
+    rooms.add_node("act", act)
+    rooms.add_node("report", report)
+    rooms.add_edge(START, "act")
+    rooms.add_edge("act", "report")
+    rooms.add_edge("report", END)
+    graph = StateGraph(State)
+    graph.add_node("rooms", rooms.compile(interrupt_before=["act"], interrupt_after=["act"]))
+    graph.add_edge(START, "rooms")
+    graph.add_edge("rooms", END)
+    return graph
+
+
 def house() -> Any:
     """Ask in two nodes of a subgraph, after a node with an effect and before one outside."""
 

@@ -256,6 +256,9 @@ def test_a_middleware_of_the_authors_own_lets_a_person_mend_a_draft(
         ("t-breakpoint-after", {"ask": "x"}, 1),
         ("t-async-breakpoints", {"ask": "x"}, 2),
         ("t-held", script([LOOK]), 1),
+        ("t-inner-stops", {"ask": "x"}, 2),
+        ("t-async-inner-stops", {"ask": "x"}, 2),
+        ("t-boss-of-the-held", script([call("delegate", task=as_task([LOOK]))]), 1),
     ],
 )
 def test_a_breakpoint_is_a_card_to_go_on(ines: Reviewer, agent: str, input: Json, stops: int) -> None:
