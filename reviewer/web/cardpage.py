@@ -34,7 +34,7 @@ from reviewer.web.decided import (
     final_arguments,
     story_of,
 )
-from reviewer.web.hidden_parts import HiddenParts, Unread
+from reviewer.web.hidden_parts import HiddenParts, Unread, starts_from_refused
 from reviewer.web.reasons import REASONS, Reason, reason_words
 from reviewer.web.rows import holder_of, last_decision
 from reviewer.web.stages import Stage, executions_of, stage_of
@@ -160,7 +160,11 @@ def build_page(
         deadline=deadline_words(task, card),
         arguments=parts.arguments(landing) if parts else draw.render_arguments(card),
         unread=parts.unread() if parts and is_open else None,
-        proposal_beside=bool(parts and is_open and (parts.unread_pointers or (landing and reading))),
+        proposal_beside=bool(
+            parts
+            and is_open
+            and (parts.unread_pointers or (landing and (reading or starts_from_refused(task))))
+        ),
         shown=None if task.is_open else as_shown(task, decision, reader),
         before=asked_before(task, reader),
         what_title=_what_title(task, actions),

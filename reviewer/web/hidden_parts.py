@@ -125,7 +125,12 @@ def _opens_proposal(task: ReviewTask, card: cards.Card, reader: User, *, verdict
     """Say whether the form of an edit opens, started from the proposal and not from a refused answer."""
     if verdict_to_open(card, verdict) != Verdict.EDIT or stage_of(task, reader).key != "open":
         return False
-    return cards.verdict_of(decode(task.refused_answer)) != Verdict.EDIT
+    return not starts_from_refused(task)
+
+
+def starts_from_refused(task: ReviewTask) -> bool:
+    """Say whether the form of an edit starts from an answer that the agent refused."""
+    return cards.verdict_of(decode(task.refused_answer)) == Verdict.EDIT
 
 
 def parts_named(text: str, card: cards.Card) -> Sequence[str]:

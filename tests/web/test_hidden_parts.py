@@ -184,8 +184,10 @@ def test_a_form_that_starts_from_a_refused_answer_does_not_show_the_proposal_by_
     opener = next(one for one in page.all("button", name="_op") if one.attributes["value"] == "show:all")
     assert opener.attributes["form"] == f"decide-{task.pk}"
     opened = send(client, task, fields(page) | {"_op": "show:all"})
-    assert "order 29" in read(opened).text
-    assert "Short" in opened.content.decode()
+    for answer in (opened, client_of(cast.reviewer2).get(f"/tasks/{task.pk}/?verdict=edit&show=all")):
+        assert "What the agent proposes" in read(answer).text
+        assert "order 29" in read(answer).text
+        assert "Short" in answer.content.decode()
     assert {one.pointer for one in Expansion.objects.all()} == {"body", "orders"}
 
 
