@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.db import transaction
+import structlog
+from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
 from agents_runtime import runs
 from agents_runtime.canonical import Json, digest, encode
+from agents_runtime.errors import RuntimeProblem
 from agents_runtime.models import Pause
 from agents_runtime.states import PauseStatus
 from reviewer import live
@@ -21,9 +23,11 @@ from reviewer.audit.subjects import of_task
 from reviewer.clock import database_now
 from reviewer.deadlines import is_over, rejection_of
 from reviewer.decisions import answer_when_complete
+from reviewer.errors import ReviewProblem
 from reviewer.models import Outcome, ReviewTask, TaskStatus, Verdict
 from reviewer.models.queues import OnExpiry
 
+log = structlog.get_logger(__name__)
 MOST_AT_ONCE = 200
 CANNOT_REJECT = "It has no way to be rejected, so it stays open."
 
@@ -32,7 +36,16 @@ def expire_due() -> int:
     """Hold or reject every task whose time is over; return how many."""
     due = ReviewTask.objects.open().filter(due_at__lte=Now(), overdue_at__isnull=True).order_by("due_at")
     found = list(due.values_list("pk", "pause_id")[:MOST_AT_ONCE])
-    return sum(_expire(task_id, pause_id) for task_id, pause_id in found)
+    return sum(_expire_alone(task_id, pause_id) for task_id, pause_id in found)
+
+
+def _expire_alone(task_id: UUID, pause_id: UUID) -> bool:
+    """One card that cannot be closed must not keep the others from being closed."""
+    try:
+        return _expire(task_id, pause_id)
+    except (RuntimeProblem, ReviewProblem, IntegrityError):
+        log.exception("card_not_expired", task=str(task_id))
+        return False
 
 
 @transaction.atomic
