@@ -173,6 +173,19 @@ def test_a_call_starts_once_for_each_decision() -> None:
     assert second.kind == "in_doubt"
 
 
+@pytest.mark.parametrize("delivery", [{"status": "answered"}, {"status": "delivering", "delivery_epoch": 0}])
+def test_an_approval_that_this_worker_is_not_delivering_starts_nothing(delivery: dict[str, object]) -> None:
+    run = start("t-per-call", script([PAY]))
+    pause = pending(run)
+    give(pause, APPROVE)
+    Run.objects.filter(pk=run.pk).update(status="running")
+    Pause.objects.filter(pk=pause.pk).update(**delivery)
+    stop = ledger.open_call(a_call(run, epoch=run.epoch))
+    assert isinstance(stop, GateStop)
+    assert "not being delivered" in stop.reason
+    assert attempts(run) == []
+
+
 def test_calls_of_deeply_nested_agents_are_told_apart() -> None:
     run = start("t-conditional", script([call("pay", to="a", amount=500)]))
     Run.objects.filter(pk=run.pk).update(status="running")
