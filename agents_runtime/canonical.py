@@ -33,6 +33,13 @@ MAX_DEPTH = 64
 MAX_REPR = 4_000
 
 
+@dataclasses.dataclass(frozen=True)
+class Plain:
+    """A value that is plain JSON data already, its tags included: it is taken as it stands."""
+
+    value: Json
+
+
 def encode(value: object) -> str:
     """Return the canonical JSON text of ``value``; never raises for any value."""
     return _dump(to_json(value))
@@ -86,6 +93,8 @@ def _plain(value: Any, *, depth: int) -> Json:
         return _tagged("too-deep", value=_short_repr(value))
     if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, Plain):
+        return value.value
     if isinstance(value, enum.Enum):
         return _tagged("enum", name=_class_name(value), value=_plain(value.value, depth=depth + 1))
     if isinstance(value, str):

@@ -9,6 +9,7 @@ thread's history.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
 from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
@@ -33,7 +34,7 @@ from langgraph.types import Interrupt
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from agents_runtime.canonical import decode, encode
+from agents_runtime.canonical import Plain, encode
 from agents_runtime.direct import conninfo
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.records import TABLE
@@ -46,7 +47,7 @@ POOL: dict[str, Any] = {
     "max_idle": 60.0,
 }
 CONNECTION: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0}
-CANONICAL = "~canonical"
+CANONICAL = "canonical+"
 SHUT_OUT = "This worker no longer holds the run; it writes no checkpoint."
 ALSO_LOOK_IN = "SELECT set_config('search_path', %s || ', ' || current_setting('search_path'), true)"
 Result = TypeVar("Result")
@@ -90,24 +91,21 @@ class Serializer(JsonPlusSerializer):
         except (TypeError, ValueError, OverflowError):
             if not _are_interrupts(obj):
                 raise
-            told = (replace(one, value={CANONICAL: encode(one.value)}) for one in obj)
-            return super().dumps_typed(tuple(told))
+            kind, data = super().dumps_typed(tuple(replace(one, value=encode(one.value)) for one in obj))
+            return CANONICAL + kind, data
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        """Return the value; a question told as canonical text as the JSON that it stands for."""
-        found = super().loads_typed(data)
-        return tuple(map(_retold, found)) if _are_interrupts(found) else found
+        """Return the value; of a question that is stored as canonical text, the JSON that it stands for."""
+        if not data[0].startswith(CANONICAL):
+            return super().loads_typed(data)
+        found = super().loads_typed((data[0].removeprefix(CANONICAL), data[1]))
+        return tuple(replace(one, value=Plain(json.loads(one.value))) for one in found)
 
 
 def _are_interrupts(found: object) -> bool:
     return (
         isinstance(found, (list, tuple)) and bool(found) and all(isinstance(one, Interrupt) for one in found)
     )
-
-
-def _retold(one: Interrupt[Any]) -> Interrupt[Any]:
-    is_text = isinstance(one.value, dict) and one.value.keys() == {CANONICAL}
-    return replace(one, value=decode(one.value[CANONICAL])) if is_text else one
 
 
 class FencedSaver(PostgresSaver):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agents_runtime.canonical import Json, decode, same, to_json
+from agents_runtime.canonical import Json, Plain, decode, same, to_json
 from agents_runtime.decision_schemas import decision_schema
 from agents_runtime.desk import ReviewRequest
 from agents_runtime.errors import Problem
@@ -60,7 +60,7 @@ class Asked:
 
 def read(raised: RaisedInterrupt, spec: AgentSpec, messages: Sequence[object]) -> Asked:
     """Return what an interrupt asks. ``messages`` are the root graph's, to find the agent's own words."""
-    value = raised.value
+    value = raised.value.value if isinstance(raised.value, Plain) else raised.value
     tools = _Tools(decode(spec.tools), messages, decode(spec.gates))
     if _is_per_call(value):
         return _read_per_call(value, raised.response_schema, tools)
@@ -69,7 +69,9 @@ def read(raised: RaisedInterrupt, spec: AgentSpec, messages: Sequence[object]) -
     if _is_legacy(value):
         return _read_legacy(value if isinstance(value, list) else [value], tools)
     schema = True if raised.response_schema is None else to_json(raised.response_schema)
-    request = ReviewRequest(position=0, kind="question", arguments=to_json(value), response_schema=schema)
+    request = ReviewRequest(
+        position=0, kind="question", arguments=to_json(raised.value), response_schema=schema
+    )
     return Asked(Pause.Kind.QUESTION, (request,))
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from agents_runtime.canonical import decode, digest, encode, same, storable
+from agents_runtime.canonical import Plain, decode, digest, encode, same, storable
 
 texts = st.text(st.characters(codec=None, categories=None), max_size=20)
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
@@ -102,6 +102,12 @@ def test_an_agent_cannot_forge_a_tag() -> None:
     forged = {"~type": "Decimal", "value": "1"}
     assert not same(forged, decimal.Decimal("1"))
     assert decode(encode(forged)) == forged
+
+
+def test_plain_data_is_taken_as_it_stands() -> None:
+    text = encode({"price": decimal.Decimal("1.50"), "many": 10**40})
+    assert encode(Plain(decode(text))) == text
+    assert encode([Plain(decode(text))]) == f"[{text}]"
 
 
 def test_a_value_that_holds_itself_ends_at_the_depth_limit() -> None:
