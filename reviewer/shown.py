@@ -18,6 +18,7 @@ from django.utils.translation import get_language, get_language_info
 from agents_runtime.canonical import decode, encode_in_order, storable
 from reviewer import cards
 from reviewer.cards import render as draw
+from reviewer.cards import unicode
 from reviewer.cards.diff import Change
 from reviewer.cards.view import Row
 from reviewer.models import Decision, ReviewTask, Showing
@@ -110,7 +111,7 @@ def _inert_html(task: ReviewTask, card: cards.Card, *, in_brief: bool) -> str:
     context = {
         "task": task,
         "language": get_language(),
-        "hidden": card.hidden,
+        "hidden": card.hidden + unicode.count(task.said),
         "arguments": draw.render_arguments_in_brief(card) if in_brief else draw.render_arguments(card),
         "said": _agent_text(task.said, in_brief=in_brief),
         "description": _agent_text(task.description, in_brief=in_brief),
@@ -135,7 +136,7 @@ def _agent_text(text: str, *, in_brief: bool) -> SafeString | None:
     most = BRIEF_SAID if in_brief else MOST_SAID
     if len(text) > most:
         text = f"{text[:most]}\n… +{len(text) - most:,}, SHA-256 {sha256_of(text)}"
-    return draw.render_agent_text(text)
+    return draw.render_prose(text)
 
 
 def kept_html(showing: Showing) -> SafeString | None:

@@ -136,6 +136,19 @@ def open_long(cast: Cast, text: str = "word " * 100) -> ReviewTask:
     return pause_run(long_text(text, risk="high"), by=cast.developer).tasks.get()
 
 
+def test_what_is_kept_is_what_the_open_page_shows(cast: Cast, client_of: ClientOf) -> None:
+    said = "## Why\n\nCharged **twice**, see [the log](https://e.example/x).\u200b\n\n- one\n- two"
+    task = open_task(cast, said=said)
+    page = client_of(cast.reviewer).get(f"/tasks/{task.pk}/").content.decode()
+    html = Showing.objects.get(task=task).snapshot.html
+    for part in ('<dl class="kv">', '<div class="prose"'):
+        kept, open_ = (text[text.index(part) :] for text in (html, page))
+        end = "</dl>" if part.startswith("<dl") else "</details>"
+        assert kept.partition(end)[0] == open_.partition(end)[0]
+    assert "1 hidden character shown" in Markup(html).text
+    assert "1 hidden character shown" in Markup(page).text
+
+
 def test_what_is_kept_has_nothing_to_press_to_send_or_to_run(cast: Cast, client_of: ClientOf) -> None:
     said = "<script>alert(1)</script><form action=/x><input name=csrfmiddlewaretoken></form>\u202eevil"
     task = open_task(cast, said=said)
