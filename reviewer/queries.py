@@ -9,6 +9,7 @@ import datetime as dt
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from uuid import UUID
 
 from django.db.models import Count, F, Min, Q, QuerySet
@@ -114,6 +115,52 @@ def get_task(user: User, task_id: UUID) -> ReviewTask:
     if task is None:
         raise NotFound(_("There is no such task."))
     return task
+
+
+@lru_cache(maxsize=128)
+def _listing(sees_all: bool, names: tuple[str, ...], limit: int, offset: int) -> Compiled[ReviewTask]:
+    def make(user_id: int, _: str, *values: object) -> QuerySet[ReviewTask]:
+        user = User(role=Role.AUDITOR) if sees_all else User(pk=user_id)
+        found = visible_tasks(user).filter(**dict(zip(names, values, strict=True)))
+        return found.order_by(*URGENT_FIRST)[offset : offset + limit]
+
+    examples = (SOME_ID if name == "run_id" else f"some {name}" for name in names)
+    return Compiled(make, SOME_NUMBER, User(pk=SOME_NUMBER).reference, *examples)
+
+
+def list_tasks(
+    user: User, *, limit: int, offset: int = 0, **conditions: object
+) -> tuple[Sequence[ReviewTask], int]:
+    """Return a part of the tasks this person may see that fit, most urgent first, and how many there are."""
+    listing = _listing(permissions.sees_all_queues(user), tuple(conditions), limit, offset)
+    part = listing.rows(user.pk, user.reference, *conditions.values())
+    if len(part) < limit and (part or not offset):
+        return part, offset + len(part)
+    return part, visible_tasks(user).filter(**conditions).count()
+
+
+_ids_in_run = {
+    True: Compiled(
+        lambda run_id, *_: (
+            visible_tasks(User(role=Role.AUDITOR)).select_related(None).filter(run=run_id).only("pk")
+        ),
+        SOME_ID,
+    ),
+    False: Compiled(
+        lambda run_id, user_id, _: (
+            visible_tasks(User(pk=user_id)).select_related(None).filter(run=run_id).only("pk")
+        ),
+        SOME_ID,
+        SOME_NUMBER,
+        User(pk=SOME_NUMBER).reference,
+    ),
+}
+
+
+def visible_in_run(user: User, run: Run) -> set[UUID]:
+    """Return the keys of a run's tasks that this person may see."""
+    found = _ids_in_run[permissions.sees_all_queues(user)].rows(run.pk, user.pk, user.reference)
+    return {task.pk for task in found}
 
 
 def inbox(user: User, wanted: InboxFilter) -> QuerySet[ReviewTask]:
@@ -289,9 +336,21 @@ def requesters(runs: Iterable[Run]) -> dict[str, User]:
     }
 
 
+_any_run = Compiled(lambda run_id: visible_runs(User(role=Role.AUDITOR)).filter(pk=run_id), SOME_ID)
+_run_seen_by = Compiled(
+    lambda run_id, user_id, _: visible_runs(User(pk=user_id)).filter(pk=run_id),
+    SOME_ID,
+    SOME_NUMBER,
+    User(pk=SOME_NUMBER).reference,
+)
+
+
 def get_run(user: User, run_id: UUID) -> Run:
     """Return one run, or raise ``NotFound``."""
-    run = visible_runs(user).filter(pk=run_id).first()
+    if permissions.sees_all_queues(user):
+        run = _any_run.first(run_id)
+    else:
+        run = _run_seen_by.first(run_id, user.pk, user.reference)
     if run is None:
         raise NotFound(_("There is no such run."))
     return run

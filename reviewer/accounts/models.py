@@ -57,15 +57,11 @@ class User(AbstractUser):
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
-    """Finding a token by its secret."""
+    """The tokens that count."""
 
     def active(self) -> Self:
         """Return the tokens that still open something."""
         return self.filter(revoked_at__isnull=True, user__is_active=True)
-
-    def of_secret(self, secret: str) -> ApiToken | None:
-        """Return the active token with this secret, or None."""
-        return self.active().select_related("user").filter(secret_hash=hash_secret(secret)).first()
 
 
 class ApiToken(models.Model):

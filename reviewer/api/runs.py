@@ -82,5 +82,4 @@ def add_input(request: ApiRequest, run_id: UUID, body: NewInput) -> RunShape:
 
 
 def _shape(request: ApiRequest, run: Run) -> RunShape:
-    visible = queries.visible_tasks(request.auth).filter(run=run).values_list("pk", flat=True)
-    return run_shape(run, visible_tasks=set(visible))
+    return run_shape(run, visible_tasks=queries.visible_in_run(request.auth, run))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from ninja.responses import NinjaJSONEncoder
 from pydantic import BaseModel, Field
 
 from agents_runtime.canonical import decode
+from agents_runtime.compiled import SOME_ID, Compiled
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.states import ExecutionStatus
 from reviewer.accounts.models import User
@@ -190,6 +191,20 @@ class Events(BaseModel):
     next: int | None
 
 
+_pauses_in_run = Compiled(
+    lambda run_id: Pause.objects.filter(run=run_id).order_by("created_at", "place", "pk"), SOME_ID
+)
+_tasks_in_run = Compiled(
+    lambda run_id: ReviewTask.objects.filter(run=run_id).order_by("position", "pk").only("pause_id"), SOME_ID
+)
+_doubts_in_run = Compiled(
+    lambda run_id: ToolExecution.objects.filter(
+        run=run_id, status=ExecutionStatus.STARTED, in_doubt_since__isnull=False
+    ),
+    SOME_ID,
+)
+
+
 def as_json(shape: BaseModel) -> str:
     """Return a shape as the API sends it."""
     return json.dumps(shape.model_dump(), cls=NinjaJSONEncoder)
@@ -202,7 +217,8 @@ def task_row(task: ReviewTask) -> TaskRow:
 
 def task_card(task: ReviewTask) -> Task:
     """Return the whole card of a task."""
-    decision = task.decisions.select_related("person", "showing").order_by("-decided_at").first()
+    decisions = task.decisions.select_related("person", "showing").order_by("-decided_at")
+    decision = None if task.is_open else decisions.first()
     return Task(
         **_row_fields(task),
         args=task.arguments,
@@ -283,7 +299,7 @@ def _shown(showing: Showing) -> CardShown:
 def run_shape(run: Run, *, visible_tasks: Collection[UUID]) -> RunShape:
     """Return the shape of a run for someone who may see these of its tasks."""
     requester = person_of(run.requested_by)
-    pauses = run.pauses.prefetch_related("tasks").order_by("created_at", "place", "pk")
+    tasks = _tasks_in_run.rows(run.pk)
     return RunShape(
         id=run.pk,
         agent=run.agent.name,
@@ -297,14 +313,17 @@ def run_shape(run: Run, *, visible_tasks: Collection[UUID]) -> RunShape:
         started_at=run.started_at,
         finished_at=run.finished_at,
         checkpoints_deleted_at=run.thread_deleted_at,
-        pauses=[_pause(pause, visible_tasks) for pause in pauses],
-        in_doubt=[_doubt(execution) for execution in _in_doubt(run)],
+        pauses=[
+            _pause(pause, [task.pk for task in tasks if task.pause_id == pause.pk], visible_tasks)
+            for pause in _pauses_in_run.rows(run.pk)
+        ],
+        in_doubt=[_doubt(execution) for execution in _doubts_in_run.rows(run.pk)],
     )
 
 
-def _pause(pause: Pause, visible_tasks: Collection[UUID]) -> PauseShape:
-    tasks = sorted(pause.tasks.all(), key=lambda task: task.position)
-    may_see = bool(tasks) and all(task.pk in visible_tasks for task in tasks)
+def _pause(pause: Pause, tasks: Sequence[UUID], visible_tasks: Collection[UUID]) -> PauseShape:
+    """Return the shape of a pause; ``tasks`` are the keys of its tasks, in order."""
+    may_see = bool(tasks) and all(task in visible_tasks for task in tasks)
     return PauseShape(
         id=pause.pk,
         interrupt_id=pause.interrupt_id,
@@ -317,15 +336,11 @@ def _pause(pause: Pause, visible_tasks: Collection[UUID]) -> PauseShape:
         value=decode(pause.value) if may_see else None,
         response_schema=decode(pause.response_schema) if may_see else None,
         error=pause.error,
-        tasks=[task.pk for task in tasks if task.pk in visible_tasks],
+        tasks=[task for task in tasks if task in visible_tasks],
         created_at=pause.created_at,
         answered_at=pause.answered_at,
         closed_at=pause.closed_at,
     )
-
-
-def _in_doubt(run: Run) -> list[ToolExecution]:
-    return list(run.executions.filter(status=ExecutionStatus.STARTED, in_doubt_since__isnull=False))
 
 
 def _doubt(execution: ToolExecution) -> Doubt:

@@ -18,7 +18,6 @@ from reviewer.api.problems import Problem
 from reviewer.api.shapes import DecisionMade, Page, Task, TaskRow, decision_made, task_card, task_row
 from reviewer.models import ReviewTask, TaskStatus
 from reviewer.openings import opened
-from reviewer.queries import URGENT_FIRST
 
 router = Router()
 REFUSALS = {401: Problem, 403: Problem, 404: Problem, 409: Problem, 422: Problem}
@@ -38,13 +37,11 @@ class TaskFilter(BaseModel):
 def list_tasks(request: ApiRequest, wanted: Query[TaskFilter]) -> Page[TaskRow]:
     """The tasks one may see, most urgent first."""
     conditions = {"status": wanted.status, "queue__slug": wanted.queue, "run_id": wanted.run}
-    tasks = queries.visible_tasks(request.auth).filter(
-        **{name: value for name, value in conditions.items() if value not in (None, "")}
-    )
-    part = tasks.order_by(*URGENT_FIRST)[wanted.offset : wanted.offset + wanted.limit]
+    given = {name: value for name, value in conditions.items() if value not in (None, "")}
+    part, total = queries.list_tasks(request.auth, limit=wanted.limit, offset=wanted.offset, **given)
     return Page(
         items=[task_row(task) for task in part],
-        total=tasks.count(),
+        total=total,
         limit=wanted.limit,
         offset=wanted.offset,
     )
@@ -79,7 +76,6 @@ def decide(request: ApiRequest, task_id: UUID, body: NewDecision) -> DecisionMad
         comment=body.comment,
         via="api",
     )
-    decision.refresh_from_db(fields=["decided_at"])
     return decision_made(decision)
 
 
