@@ -9,7 +9,7 @@ import django
 from tests.bench.figures import heading
 from tests.bench.product import Product, running_product
 
-SUBJECTS = ("runtime", "click", "throughput", "cards")
+SUBJECTS = ("runtime", "click", "throughput", "spent", "cards")
 
 
 def main() -> None:
