@@ -22,6 +22,7 @@ from langgraph._internal._constants import CONFIG_KEY_STRICT_RESUME
 from langgraph._internal._serde import build_serde_allowlist
 from langgraph.constants import END, START
 from langgraph.errors import GraphBubbleUp, is_invalid_resume
+from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 from langgraph.pregel._task_status import CONTROL_WRITES
 from langgraph.runtime import RunControl
@@ -64,6 +65,7 @@ class Engine:
         self._is_async = run.agent.is_async
         graph = registry.load_graph(run.agent)
         self.build = _build(graph)
+        self._tool_nodes = _tool_nodes(graph)
         self._has_inner_breakpoints = _has_inner_breakpoints(graph)
         make_saver = checkpointer.async_saver if self._is_async else checkpointer.sync_saver
         self._saver = make_saver(self._fence, _allowed_types(graph))
@@ -99,7 +101,7 @@ class Engine:
             forgotten = self._edited(self._forget_answers())
             if forgotten.error:
                 return forgotten
-        gate = Gate(self._run.pk, self._fence.epoch)
+        gate = Gate(self._run.pk, self._fence.epoch, tool_nodes=self._tool_nodes)
         config = self._config() | {"callbacks": [gate]}
         call = {
             "config": config,
@@ -318,6 +320,17 @@ def _has_inner_breakpoints(graph: Pregel[Any, Any, Any, Any]) -> bool:
 @functools.cache
 def _build(graph: Pregel[Any, Any, Any, Any]) -> str:
     return registry.graph_fingerprint(graph)
+
+
+@functools.cache
+def _tool_nodes(graph: Pregel[Any, Any, Any, Any]) -> frozenset[str]:
+    """Return the root's nodes that run tools and nothing else, and put what they return into ``messages``."""
+    nodes = ((name, node.bound) for name, node in graph.nodes.items())
+    return frozenset(
+        name
+        for name, bound in nodes
+        if isinstance(bound, ToolNode) and getattr(bound, "_messages_key", "") == "messages"
+    )
 
 
 @functools.cache

@@ -6,9 +6,9 @@ agent replaces its callbacks. To stop a tool it raises a ``GraphBubbleUp``: noth
 stored, and the pause stays as it was.
 
 To give the result of a call that ran before, or that a person says has happened, it needs a way to end the
-call. Where the task is one tool call (agents of ``create_agent``) it raises the library's own command to that
-task, which ends with the result. Any other task would lose what else it does, so there the call is refused,
-unless the agent uses ``reviewed``: that middleware takes the result and goes on with it like any other.
+call. Where the task is one tool call (agents of ``create_agent``, a ``ToolNode`` with one call) it raises the
+library's own command to that task, which ends with the result. Any other task would lose what else it does,
+so there the call is refused, unless the agent uses ``reviewed``: that middleware takes the result and goes on.
 
 It is a synchronous handler on purpose: from an asynchronous one, the library swallows what a sync tool's
 start raises. On an event loop it does its database work in a thread and waits for it: a few milliseconds.
@@ -20,7 +20,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -39,7 +39,7 @@ from langgraph.types import Command
 from agents_runtime import ledger
 from agents_runtime.canonical import Json, digest, encode, to_json
 from agents_runtime.checkpointer import serializer
-from agents_runtime.messages import is_message, plain
+from agents_runtime.messages import is_message, messages_of, plain, tool_calls_of
 from agents_runtime.states import ExecutionStatus
 from agents_runtime.thread_state import GateStop
 
@@ -97,9 +97,10 @@ class Gate(BaseCallbackHandler):
     raise_error = True
     run_inline = True
 
-    def __init__(self, run_id: UUID, epoch: int) -> None:
+    def __init__(self, run_id: UUID, epoch: int, *, tool_nodes: Collection[str] = ()) -> None:
         self.run = run_id
         self.epoch = epoch
+        self._tool_nodes = tool_nodes
         self.stops: list[GateStop] = []
         self._open: dict[UUID, _Running] = {}
         self._one_call_tasks: dict[str, str] = {}
@@ -123,8 +124,10 @@ class Gate(BaseCallbackHandler):
         **_: Any,
     ) -> None:
         """Note the tasks that are one tool call and nothing else."""
-        if tool_call_id := _only_call(inputs):
-            self._one_call_tasks[_namespace(metadata)] = tool_call_id
+        namespace = _namespace(metadata)
+        is_tool_node = "|" not in namespace and (metadata or {}).get("langgraph_node") in self._tool_nodes
+        if tool_call_id := _only_call(inputs) or (_only_call_of_turn(inputs) if is_tool_node else ""):
+            self._one_call_tasks[namespace] = tool_call_id
 
     def on_tool_start(
         self,
@@ -317,6 +320,13 @@ def _only_call(inputs: object) -> str:
     if not (isinstance(inputs, list) and len(inputs) == 1 and isinstance(inputs[0], dict)):
         return ""
     return str(inputs[0].get("id") or "") if {"name", "args", "id"} <= inputs[0].keys() else ""
+
+
+def _only_call_of_turn(inputs: object) -> str:
+    """Return the id of the tool call that a tool node finds in the state; "" if it finds several."""
+    message = next(iter(reversed(messages_of(inputs))), None)
+    calls = tool_calls_of(message)
+    return str(calls[0].get("id") or "") if len(calls) == 1 else ""
 
 
 def _ungated_key(call: ledger.Call) -> str:

@@ -2,7 +2,8 @@
 
 The gate (``gate``) stands before every tool of every run, whether an agent uses this or not, and alone keeps
 the ledger. Alone it stops calls that nobody allowed, and records every attempt. Where a task is one tool
-call, as in agents of ``create_agent``, it also gives stored and asserted results again without a run.
+call, as in agents of ``create_agent`` or in a ``ToolNode`` whose turn has one, it also gives stored and
+asserted results again without a run.
 
 Only with this middleware:
 

@@ -146,6 +146,11 @@ def _two_in_one_task(gate: Any) -> Any:
     return graph
 
 
+def one_call() -> Any:
+    """Run the calls of a turn in one task, with the library's middleware, which asks about each."""
+    return _two_in_one_task(HumanInTheLoopMiddleware(interrupt_on=GATED, interrupt_mode="per_call"))
+
+
 NOBODY_ASKS_ABOUT_DROP: Any = {
     "pay": {"allowed_decisions": ["approve", "reject"]},
     "drop": {"allowed_decisions": ["approve", "reject"], "when": lambda _: False},

@@ -288,6 +288,16 @@ def test_without_review_a_task_of_several_calls_says_that_it_cannot_give_a_resul
     assert "cannot be given again here" in run.error
 
 
+def test_without_review_a_tool_node_with_one_call_gets_its_stored_result_too() -> None:
+    run = start("t-one-call", script([PAY]))
+    give(pending(run), APPROVE)
+    assert advance_in_child(run, *STORING, "before") == KILLED
+    run = advance(run)
+    assert run.status == "finished", run.error
+    assert last_words(run) == "done: paid 1 to a"
+    assert effects.count("pay_began") == len(attempts(run)) == 1
+
+
 def test_reviewed_tools_of_one_task_run_once_each_and_none_is_lost() -> None:
     run = start("r-one-task", script([DROP, PAY]))
     assert effects.count("drop") == 1
