@@ -8,7 +8,7 @@ stored, and the pause stays as it was.
 To give the result of a call that ran before, or that a person says has happened, it needs a way to end the
 call. Where the task is one tool call (agents of ``create_agent``, a ``ToolNode`` with one call) it raises the
 library's own command to that task, which ends with the result. Any other task would lose what else it does,
-so there the call is refused, unless the agent uses ``reviewed``: that middleware takes the result and goes on.
+so there the call is refused, unless the agent uses ``reviewed``: that middleware takes it and goes on.
 
 It is a synchronous handler on purpose: from an asynchronous one, the library swallows what a sync tool's
 start raises. On an event loop it does its database work in a thread and waits for it: a few milliseconds.
