@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.utils.timezone import now
+from django.utils.translation import gettext
 
 from agents_runtime.canonical import digest, encode, encode_in_order, storable
 from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, insert, update
@@ -144,7 +145,7 @@ def open_task(pause: Pause, request: ReviewRequest) -> ReviewTask:
         position=request.position,
         queue=queue,
         kind=request.kind,
-        title=storable(title(request.title_template or None, request.tool, request.arguments)),
+        title=storable(title_of(request)),
         agent=agent,
         tool=storable(request.tool)[:200],
         tool_call_id=storable(request.tool_call_id)[:200],
@@ -169,6 +170,14 @@ def open_task(pause: Pause, request: ReviewRequest) -> ReviewTask:
     record("task.opened", subject=of_task(task, digest=task.digest, policy=task.policy_label, risk=task.risk))
     live.task_changed(task)
     return task
+
+
+def title_of(request: ReviewRequest) -> str:
+    """Return the title of a card: the author's, or made from the tool, the question or the next steps."""
+    if request.kind == ReviewTask.Kind.CONTINUE:
+        nodes = ", ".join(map(str, request.arguments["next"]))
+        return title(gettext("Continue with {nodes}"), "", {"nodes": nodes})
+    return title(request.title_template or None, request.tool, request.arguments)
 
 
 def card_digest(request: ReviewRequest, where: Route) -> str:

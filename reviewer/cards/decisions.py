@@ -71,7 +71,8 @@ def choices(
         return (Choice(ANSWER, TEXT_OR_JSON, TEXT_OR_JSON, initial=""),)
     found = _decisions(Document(root))
     if not found:
-        return (Choice(ANSWER, root, root),)
+        label = _only_answer(Document(root))
+        return (Choice(ANSWER, root, root, label=label or "", direct=label is not None),)
     made = [_choice(verdict, schema, root, tool, args, args_schema) for verdict, schema in found]
     return tuple(
         sorted(made, key=lambda choice: VERDICTS.index(choice.verdict) if choice.verdict in VERDICTS else 9)
@@ -120,6 +121,18 @@ def _decisions(document: Document) -> list[tuple[str, Json]]:
     if len(set(known)) < len(schemas) or not set(known) & set(VERDICTS):
         return []
     return list(zip(known, schemas, strict=True))
+
+
+def _only_answer(document: Document) -> str | None:
+    """Return what the one answer that a schema allows is called, or None where there is a choice."""
+    try:
+        shape = document.shape(document.root)
+    except Undrawable:
+        return None
+    if shape.nullable or shape.options or "const" not in shape.schema:
+        return None
+    title, only = shape.schema.get("title"), shape.schema["const"]
+    return next((text for text in (title, only) if isinstance(text, str) and text.strip()), "")
 
 
 def _constant(document: Document, schema: dict[str, Json]) -> str | None:

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from reviewer import cards
+from reviewer.cards import unicode
 from reviewer.models import ReviewTask
 from reviewer.models.queues import Risk
 
@@ -25,6 +26,7 @@ class Action:
     direct: bool
 
 
+LONGEST_LABEL = 40
 _STYLES = {
     "approve": ("a", "check", "btn--primary"),
     "edit": ("e", "pencil", ""),
@@ -54,14 +56,21 @@ def actions_of(card: cards.Card, task: ReviewTask) -> list[Action]:
         actions.append(
             Action(
                 verdict=choice.verdict,
-                label=labels.get(choice.verdict) or choice.label or choice.verdict,
+                label=_label(choice, labels),
                 key=key,
-                icon=icon,
+                icon="arrow-right" if task.kind == ReviewTask.Kind.CONTINUE else icon,
                 style=style or ("btn--primary" if not actions else ""),
                 direct=choice.direct and not is_second_step,
             )
         )
     return actions
+
+
+def _label(choice: cards.Choice, labels: dict[str, str]) -> str:
+    """Return what a button says: our word for it, or the agent's where that is the only answer there is."""
+    if choice.verdict == "answer" and choice.direct and choice.label:
+        return unicode.visible(choice.label)[:LONGEST_LABEL]
+    return labels.get(choice.verdict) or choice.label or choice.verdict
 
 
 def send_action(verdict: str, actions: Sequence[Action], *, changes: int = 0) -> Action | None:

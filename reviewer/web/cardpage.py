@@ -91,6 +91,7 @@ class CardPage:
     proposal_beside: bool = False
     shown: AsShown | None = None
     before: AskedBefore | None = None
+    siblings: int = 1
     what_title: str = ""
     what_note: str = ""
     said: SafeString | None = None
@@ -167,6 +168,7 @@ def build_page(
         ),
         shown=None if task.is_open else as_shown(task, decision, reader),
         before=asked_before(task, reader),
+        siblings=task.pause.tasks.count(),
         what_title=_what_title(task, actions),
         what_note=_what_note(task, actions),
         hidden=card.hidden + unicode.count(task.said),

@@ -12,11 +12,12 @@ from playwright.sync_api import Page as BrowserPage
 
 from agents_runtime.canonical import decode
 from agents_runtime.desk import ReviewRequest
+from agents_runtime.payloads import read_breakpoint
 from reviewer.accounts.models import User
 from reviewer.models import AuditEvent, Decision, Expansion, ReviewTask, Snapshot
 from tests.cards.browser import Page
 from tests.cast import Cast
-from tests.deciding.making import decision_schema, pause_run
+from tests.deciding.making import decision_schema, pause_run, refund
 
 ClientOf = Callable[[User], Client]
 SCHEMA: Any = {
@@ -182,3 +183,26 @@ def test_whoever_may_only_read_a_card_is_offered_no_way_to_its_secrets(
     part = page_of_task(client_of(cast.reviewer), task).split("?show=")[1].split('"')[0]
     assert "hunter2" not in page_of_task(client, task, f"?show={part}")
     assert not Expansion.objects.exists()
+
+
+def test_each_action_of_a_batch_says_which_of_how_many_it_is(cast: Cast, client_of: ClientOf) -> None:
+    actions = [refund(0), refund(1, order="A-2"), refund(2, order="A-3")]
+    tasks = list(pause_run(*actions, by=cast.developer).tasks.order_by("position"))
+    client = client_of(cast.reviewer)
+    for number, task in enumerate(tasks, 1):
+        assert f"Action <b>{number} of 3</b>, sent together" in page_of_task(client, task)
+    assert "sent together" not in page_of_task(client, open_card(cast))
+
+
+def test_a_breakpoint_is_one_button_that_says_what_it_does(cast: Cast, client_of: ClientOf) -> None:
+    (request,) = read_breakpoint(["pay", "tell"]).requests
+    task = pause_run(request, by=cast.developer).tasks.get()
+    client = client_of(cast.reviewer)
+    html = page_of_task(client, task)
+    assert task.title == "Continue with pay, tell"
+    assert 'name="verdict" value="answer"' in html
+    assert "Continue<kbd" in html
+    client.post(
+        f"/tasks/{task.pk}/decide/", {"verdict": "answer", "digest": task.digest, "claim_version": "0"}
+    )
+    assert decode(Decision.objects.get().answer) == "continue"
