@@ -43,7 +43,7 @@ class World:
         os.kill(self.postgres.process.pid, signal.SIGQUIT)
         self.postgres.process.wait()
         old = self.postgres
-        self.postgres = start_postgres(self._home, self._places, old.sockets, old.passwords, durable=False)
+        self.postgres = start_postgres(self._home, self._places, old.sockets, old.passwords)
 
     def end_backends(self, only: str = "%") -> int:
         """End the sessions of the application whose name is like ``only``."""
@@ -83,10 +83,13 @@ class World:
 
 @contextlib.contextmanager
 def own_world() -> Iterator[World]:
-    """Start servers of one's own and make this process and its children work on them."""
+    """Start servers of one's own and make this process and its children work on them.
+
+    Unlike the other tests' they are durable: what was confirmed must outlive their death.
+    """
     with tempfile.TemporaryDirectory(prefix="countersign-chaos-") as folder:
         home = open_home(Path(folder) / "servers")
-        with home.held(), running_services(home, durable=False, keep=False) as services:
+        with home.held(), running_services(home, keep=False) as services:
             assert services.postgres is not None
             assert services.valkey is not None
             given = services.env() | services.owner_env()
