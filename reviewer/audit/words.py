@@ -98,6 +98,7 @@ VERDICT_WORDS: dict[str, EventWord] = {
 
 OTHER_OUTCOMES: dict[str, str | Promise] = {
     "expired": _("Expired"),
+    "overdue": _("Overdue"),
     "superseded": _("Superseded"),
     "withdrawn": _("Withdrawn"),
     "delivered": _("Delivered"),

@@ -24,7 +24,7 @@ class Row:
     """One task as the list shows it to one reader."""
 
     task: ReviewTask
-    group: str  # soon | later | held | done
+    group: str  # overdue | soon | later | held | done
     order: int
     holder: User | None
     mine: bool
@@ -60,10 +60,16 @@ def row_of(task: ReviewTask, reader: User, *, current: bool = False) -> Row:
 def groups_of(tasks: Iterable[ReviewTask], reader: User, *, current: ReviewTask | None) -> list[Group]:
     """Return the list's groups, each in the order of its tasks; empty ones stay, to receive pushed rows."""
     rows = [row_of(task, reader, current=current is not None and task.pk == current.pk) for task in tasks]
+    overdue = [row for row in rows if row.group == "overdue"]
     soon = [row for row in rows if row.group == "soon"]
     return [
+        Group("overdue", _("Overdue"), overdue),
         Group("soon", _("Due in 15 minutes"), soon),
-        Group("later", _("Later") if soon else _("Waiting"), [row for row in rows if row.group == "later"]),
+        Group(
+            "later",
+            _("Later") if soon or overdue else _("Waiting"),
+            [row for row in rows if row.group == "later"],
+        ),
         Group("held", _("Claimed by others"), [row for row in rows if row.group == "held"]),
     ]
 
@@ -85,4 +91,6 @@ def _group(task: ReviewTask, *, now: dt.datetime, held: bool) -> str:
         return "done"
     if held:
         return "held"
+    if task.overdue_at is not None:
+        return "overdue"
     return "soon" if task.due_at is not None and task.due_at - now < SOON else "later"

@@ -186,4 +186,6 @@ def test_an_overdue_card_says_so_and_stays_open(cast: Cast, client_of: ClientOf)
     ReviewTask.objects.filter(pk=task.pk).update(due_at=now() - timedelta(hours=2))
     assert expire_due() == 1
     assert "Overdue since" in client.get(f"/tasks/{task.pk}/").content.decode()
-    assert "overdue" in client.get("/").content.decode()
+    inbox = client.get("/").content.decode()
+    assert 'data-group="overdue"' in inbox.split("<section")[2]  # before all others
+    assert "Overdue <span data-count>1</span>" in inbox
