@@ -9,9 +9,9 @@ import json
 
 import pytest
 
-from agents_runtime import runs
+from agents_runtime import engine, registry, runs
 from agents_runtime.canonical import Json, decode
-from agents_runtime.models import Pause
+from agents_runtime.models import AgentSpec, Pause
 from tests.agents import effects
 from tests.runtime.crashing import KILLED, advance_in_child
 from tests.runtime.driving import (
@@ -99,11 +99,17 @@ def test_a_gate_that_asks_nobody_lets_nothing_run(form: str) -> None:
     assert "nobody was asked" in run.error
 
 
+def meet(agent: str) -> None:
+    """Let this process know the agent's build before a flag changes what it shows of itself: it looks once."""
+    engine._build(registry.load_graph(AgentSpec.objects.get(name=agent)))
+
+
 @FORMS
 @pytest.mark.parametrize("given", [APPROVE, REJECT])
 def test_a_mode_that_switches_to_batches_while_a_call_waits_runs_what_was_decided(
     form: str, given: Json
 ) -> None:
+    meet(f"{form}-changing")
     run = start(f"{form}-changing", script([PAY, DROP]))
     effects.flag("mode_switched").touch()
     run = answer(pending(run, "pay"), given)
@@ -118,6 +124,7 @@ def test_a_mode_that_switches_to_batches_while_a_call_waits_runs_what_was_decide
 @FORMS
 @pytest.mark.parametrize("given", [APPROVE, REJECT])
 def test_a_mode_that_switches_from_batches_while_a_batch_waits_asks_again(form: str, given: Json) -> None:
+    meet(f"{form}-changing")
     effects.flag("mode_switched").touch()
     run = start(f"{form}-changing", script([PAY]))
     batch = pending(run)
