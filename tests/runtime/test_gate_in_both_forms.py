@@ -100,7 +100,7 @@ def test_a_gate_that_asks_nobody_lets_nothing_run(form: str) -> None:
 
 
 def meet(agent: str) -> None:
-    """Let this process know the agent's build before a flag changes what it shows of itself: it looks once."""
+    """Let this process know the agent's build before a flag changes what it shows: it looks once."""
     engine._build(registry.load_graph(AgentSpec.objects.get(name=agent)))
 
 
