@@ -15,9 +15,7 @@ from agents_runtime.gate import ToolStopped
 from agents_runtime.reviewed import idempotency_key, rehearsal
 from tests.agents import effects, reviewed
 from tests.agents.tools import apay
-from tests.runtime.driving import APPROVE, answer, attempts, call, fresh, pending, runtime, script, start
-
-__all__ = ["runtime"]
+from tests.runtime.driving import APPROVE, answer, attempts, call, fresh, pending, script, start
 
 HERE: RunnableConfig = {"configurable": {"thread_id": "by hand"}}
 PAY = call("pay", to="a", amount=1)

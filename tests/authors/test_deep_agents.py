@@ -23,12 +23,9 @@ from tests.runtime.driving import (
     call,
     pauses,
     pending,
-    runtime,
     script,
     start,
 )
-
-__all__ = ["runtime"]
 
 PAY = call("pay", to="a", amount=1)
 SECRET = call("write_file", file_path="/secrets/a", content="x")

@@ -11,9 +11,7 @@ from reviewer.models import Policy, ReviewTask
 from reviewer.models.queues import Risk
 from tests.cast import Cast
 from tests.deciding.making import pause_run, refund
-from tests.runtime.driving import runtime, start
-
-__all__ = ["runtime"]
+from tests.runtime.driving import start
 
 
 def test_a_hint_counts_where_no_policy_matches(cast: Cast) -> None:

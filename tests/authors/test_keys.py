@@ -9,9 +9,7 @@ from agents_runtime.gate import current_call_key
 from agents_runtime.reviewed import idempotency_key
 from tests.agents import effects
 from tests.agents.reviewed import free
-from tests.runtime.driving import APPROVE, advance, answer, call, pauses, pending, runtime, script, start
-
-__all__ = ["runtime"]
+from tests.runtime.driving import APPROVE, advance, answer, call, pauses, pending, script, start
 
 pytestmark = pytest.mark.usefixtures("runtime")
 SAME = call("keyed", to="a")

@@ -9,11 +9,8 @@ from agents_runtime import runs
 from agents_runtime.models import Run, ToolExecution
 from agents_runtime.once import once
 from tests.agents import effects
-from tests.runtime.conftest import workers_that_die
 from tests.runtime.crashing import KILLED, advance_in_child
-from tests.runtime.driving import advance, answer, attempts, give, pending, runtime, start
-
-__all__ = ["runtime", "workers_that_die"]
+from tests.runtime.driving import advance, answer, attempts, give, pending, start
 
 pytestmark = pytest.mark.usefixtures("runtime", "workers_that_die")
 AGENTS = pytest.mark.parametrize("agent", ["t-payer", "t-async-payer"])
