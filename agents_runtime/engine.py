@@ -159,7 +159,7 @@ class Engine:
         work = (
             self._start_async(given, call, reporter) if self._is_async else self._start(given, call, reporter)
         )
-        deadline = float(settings.COUNTERSIGN_STEP_DEADLINE)
+        deadline = float(self._run.agent.step_seconds or settings.COUNTERSIGN_STEP_DEADLINE)
         try:
             work.result(timeout=deadline)
         except concurrent.futures.TimeoutError:

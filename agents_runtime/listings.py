@@ -33,6 +33,7 @@ ON_EXPIRY = ("hold", "reject")
 NAME = re.compile(r"\w[\w.-]{0,99}")
 SLUG = re.compile(r"[-\w]{1,60}", re.ASCII)
 MAX_EXPIRY = 366 * 24 * 3600
+MAX_STEP = 24 * 3600
 MAX_PATH = 500
 MAX_TITLE = 200
 
@@ -101,6 +102,7 @@ class Entry:
     description: str = ""
     example_input: Json = None
     gates: Mapping[str, Gate] = field(default_factory=dict)
+    step_seconds: int | None = None
     has_env: bool = False
 
     @property
@@ -197,6 +199,7 @@ def _entry(source: Path, content: dict[str, Json], name: str, raw: Json) -> Entr
         description=_text(notes, "description") or description,
         example_input=notes.get("example_input"),
         gates=_gates(notes.get("gates", [])),
+        step_seconds=_step_seconds(notes.get("step_seconds")),
         has_env=bool(content.get("env")),
     )
 
@@ -241,6 +244,12 @@ def _text(notes: dict[str, Json], key: str) -> str:
     if not isinstance(found, str):
         raise _Refused(f'"{key}" in "countersign" must be text.')
     return found
+
+
+def _step_seconds(raw: Json) -> int | None:
+    if raw is not None and (type(raw) is not int or not 0 < raw <= MAX_STEP):
+        raise _Refused('"step_seconds" is a whole number of seconds, at most a day.')
+    return raw
 
 
 def _gates(raw: Json) -> dict[str, Gate]:

@@ -49,6 +49,9 @@ class AgentSpec(models.Model):
     gates = models.TextField(default="{}", help_text="Canonical: gated tool -> {decisions, conditional}.")
     mode = models.CharField(max_length=10, choices=Mode, default=Mode.NONE)
     is_async = models.BooleanField(default=False)
+    step_seconds = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Until a step that hangs is ended; empty: the installation's limit."
+    )
     fingerprint = models.CharField(max_length=64, blank=True)
     import_error = models.TextField(blank=True)
     is_listed = models.BooleanField(default=True)

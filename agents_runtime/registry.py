@@ -139,6 +139,7 @@ def _look(entry: Entry) -> _Found:
             :MAX_TITLE
         ],
         "description": storable(entry.description),
+        "step_seconds": entry.step_seconds,
         "input_schema": encode_in_order(schema),
         "example_input": "" if entry.example_input is None else encode_in_order(entry.example_input),
         "import_error": "",

@@ -53,6 +53,18 @@ def test_our_own_notes_are_read(project: Project) -> None:
     assert entry.gates == {"wipe": Gate(("approve",), is_conditional=True), "drop": Gate()}
 
 
+def test_a_limit_of_its_steps_is_read(project: Project) -> None:
+    source = project({"a": "./a.py:graph"}, {}, countersign={"a": {"step_seconds": 120}})
+    assert read(source).entries[0].step_seconds == 120
+
+
+@pytest.mark.parametrize("seconds", [0, -1, True, 1.5, "60", 86_401])
+def test_a_limit_of_its_steps_that_is_none_is_refused(project: Project, seconds: object) -> None:
+    source = project({"a": "./a.py:graph"}, {}, countersign={"a": {"step_seconds": seconds}})
+    (trouble,) = read(source).troubles
+    assert "whole number of seconds" in trouble.message
+
+
 def test_gates_may_be_a_list_of_names(project: Project) -> None:
     source = project({"a": "./a.py:graph"}, {}, countersign={"a": {"gates": ["wipe"]}})
     assert read(source).entries[0].gates == {"wipe": Gate()}

@@ -6,6 +6,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from agents_runtime import runs
+from agents_runtime.models import AgentSpec
 from tests.agents import effects
 from tests.runtime.crashing import wait_until
 from tests.runtime.driving import (
@@ -58,6 +59,15 @@ def test_a_gated_tool_that_hangs_is_in_doubt() -> None:
     run = advance(run)
     assert last_words(run) == "done: paid after all"
     assert effects.count("pay") == 1
+
+
+def test_an_agent_may_have_a_limit_of_its_own(settings: Settings) -> None:
+    settings.COUNTERSIGN_STEP_DEADLINE = 600
+    AgentSpec.objects.filter(name="t-per-call").update(step_seconds=2)
+    effects.flag("wait_look").touch()
+    run = start("t-per-call", script([call("look", what="x")]))
+    effects.flag("wait_look").unlink()
+    assert run.error == "This step took longer than 2 seconds and was ended."
 
 
 def test_a_hung_async_step_is_ended_for_good() -> None:
