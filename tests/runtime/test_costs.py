@@ -1,0 +1,111 @@
+"""What a run costs in counts: statements, commits, connections, graphs built. Times differ, counts do not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+from typing import Any
+
+import psycopg
+import pytest
+from langgraph.graph import StateGraph
+from psycopg._connection_base import BaseConnection
+
+from agents_runtime import runs, steps, thread_lock
+from agents_runtime.models import Run
+from reviewer.decisions import decide
+from reviewer.models import ReviewTask
+from tests.cast import Cast
+from tests.runtime.driving import APPROVE, call, fresh, script
+
+pytestmark = pytest.mark.usefixtures("runtime")
+INPUT = script([call("pay", to="Ada", amount=5)])
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count what is sent to PostgreSQL from this process, over whatever connection."""
+    counts: Counter[str] = Counter()
+    execute, execute_many, command = (
+        psycopg.Cursor.execute,
+        psycopg.Cursor.executemany,
+        BaseConnection._exec_command,
+    )
+
+    def counted(self: Any, *arguments: Any, **options: Any) -> Any:
+        counts["statements"] += 1
+        return execute(self, *arguments, **options)
+
+    def counted_many(self: Any, *arguments: Any, **options: Any) -> Any:
+        counts["statements"] += 1
+        return execute_many(self, *arguments, **options)
+
+    def counted_command(self: Any, text: Any, *arguments: Any, **options: Any) -> Generator[Any, Any, Any]:
+        counts[bytes(text).decode().split()[0]] += 1
+        return command(self, text, *arguments, **options)
+
+    monkeypatch.setattr(psycopg.Cursor, "execute", counted)
+    monkeypatch.setattr(psycopg.Cursor, "executemany", counted_many)
+    monkeypatch.setattr(BaseConnection, "_exec_command", counted_command)
+    return counts
+
+
+def start(cast: Cast) -> Run:
+    run = runs.start("t-per-call", input=INPUT, requested_by=cast.developer.reference)
+    steps.advance(run.pk)
+    return run
+
+
+def approve(run: Run, cast: Cast) -> ReviewTask:
+    task = ReviewTask.objects.get(run=run)
+    decide(task.pk, by=cast.reviewer, answer=APPROVE, digest=task.digest)
+    return task
+
+
+def whole_run(cast: Cast) -> Run:
+    run = start(cast)
+    approve(run, cast)
+    steps.advance(run.pk)
+    assert fresh(run).status == "finished"
+    return run
+
+
+def test_a_run_takes_so_many_statements_and_no_more(cast: Cast, sent: Counter[str]) -> None:
+    whole_run(cast)
+    sent.clear()
+    run = start(cast)
+    starting = Counter(sent)
+    sent.clear()
+    approve(run, cast)
+    deciding = Counter(sent)
+    sent.clear()
+    steps.advance(run.pk)
+    finishing = Counter(sent)
+    assert starting["statements"] <= 52
+    assert starting["COMMIT"] <= 3
+    assert deciding["statements"] <= 21
+    assert deciding["COMMIT"] <= 1
+    assert finishing["statements"] <= 63
+    assert finishing["COMMIT"] <= 4
+
+
+def test_a_thread_that_works_keeps_one_connection_for_its_locks(cast: Cast) -> None:
+    whole_run(cast)
+    before = thread_lock._connection().info.backend_pid
+    for _ in range(3):
+        whole_run(cast)
+    assert thread_lock._connection().info.backend_pid == before
+
+
+def test_a_graph_is_built_once_and_not_for_each_step(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole_run(cast)
+    built: list[object] = []
+    build = StateGraph.compile
+
+    def noted(self: Any, *arguments: Any, **options: Any) -> Any:
+        built.append(self)
+        return build(self, *arguments, **options)
+
+    monkeypatch.setattr(StateGraph, "compile", noted)
+    whole_run(cast)
+    assert built == []
