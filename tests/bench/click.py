@@ -6,20 +6,19 @@
 """
 
 import time
+from functools import partial
 
 from agents_runtime.models import ToolExecution
-from tests.bench.figures import Times, table
+from tests.bench.figures import Times, in_turn, table
 from tests.bench.product import Desk, Product
 
 ROUNDS = 40
 
 
 def measure(product: Product) -> None:
-    desk, times = Desk.at(product), Times()
-    _cycle(desk, Times())
-    for _ in range(ROUNDS):
-        _cycle(desk, times)
-    table(times.seconds)
+    desk = Desk.at(product)
+    times = in_turn({"the product": partial(_cycle, desk)}, rounds=ROUNDS)
+    table(times["the product"].seconds)
 
 
 def _cycle(desk: Desk, times: Times) -> None:

@@ -22,7 +22,7 @@ AGENT = "b-one-gate"
 INPUT = {"messages": [{"role": "user", "content": "Send 120 euros to the garden club."}]}
 APPROVE = {"type": "approve"}
 NOBODY_LISTENS = "db=7"
-POLL_SECONDS = 0.01
+FIRST_LOOK_AGAIN, LAST_LOOK_AGAIN = 0.02, 0.1  # seconds
 T = TypeVar("T")
 
 
@@ -122,11 +122,12 @@ class Desk:
 
 
 def until(look: Callable[[], T]) -> T:
-    """Look again and again until there is something to see."""
-    deadline = time.monotonic() + 60
+    """Look again and again until there is something to see, less and less often: looking costs, too."""
+    deadline, pause = time.monotonic() + 60, FIRST_LOOK_AGAIN
     while not (found := look()):
         assert time.monotonic() < deadline, "waited a minute in vain"
-        time.sleep(POLL_SECONDS)
+        time.sleep(pause)
+        pause = min(pause * 1.5, LAST_LOOK_AGAIN)
     return found
 
 
