@@ -49,8 +49,8 @@ from tests.runtime.driving import (
     start,
 )
 from tests.runtime.reviewing import Reviewer
+from tests.web import test_inbox_socket
 from tests.web.markup import read as read_page
-from tests.web.test_inbox_socket import Page, session_of
 
 pytestmark = pytest.mark.usefixtures("runtime")
 PAY = call("pay", to="a", amount=1)
@@ -66,10 +66,10 @@ def form_of(task: ReviewTask, verdict: str) -> Form:
     return Form.at(card_of(task), verdict)
 
 
-def filled(task: ReviewTask, verdict: str, changes: dict[str, str]) -> dict[str, Any]:
+def filled(task: ReviewTask, form: Form, changes: dict[str, str]) -> dict[str, Any]:
     """Return what a browser posts when some fields of the form are changed and it is sent."""
-    posted = form_of(task, verdict).page.post_with(None, changes)
-    return {**posted, "verdict": verdict, "digest": task.digest, "claim_version": str(task.claim_version)}
+    posted = form.page.post_with(None, changes)
+    return {**posted, "digest": task.digest, "claim_version": str(task.claim_version)}
 
 
 def test_report_02_shipped_agents_run_as_they_come(ines: Reviewer) -> None:
@@ -246,13 +246,16 @@ def test_report_34_a_step_that_never_ends_is_ended_and_says_so(settings: Setting
     assert "took longer than 1 seconds" in run.error
 
 
-async def test_report_36_a_card_raised_after_a_reload_reaches_the_page(ines: Reviewer) -> None:
+async def test_report_36_a_card_raised_after_a_reload_reaches_the_page(
+    ines: Reviewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """langgraphjs PR#2813: an interrupt raised after a page refresh never showed."""
-    session = await sync_to_async(session_of)(ines.person)
-    first = Page(session)
+    monkeypatch.setattr(test_inbox_socket, "SOON", 60.0)
+    session = await sync_to_async(test_inbox_socket.session_of)(ines.person)
+    first = test_inbox_socket.Page(session)
     await first.open()
     await first.socket.disconnect()
-    again = Page(session)
+    again = test_inbox_socket.Page(session)
     await again.open()
     run = await sync_to_async(start)("t-per-call", script([PAY]))
     task = await sync_to_async(ReviewTask.objects.get)(run=run)
@@ -340,8 +343,12 @@ def test_report_52_any_tab_can_answer_with_any_value(ines: Reviewer, client_of: 
     run = start("t-shower", {"ask": "text"})
     task = ines.card(run)
     another: Client = client_of(ines.person)
-    (box,) = (control.name for control in form_of(task, "answer").page.controls if control.tag == "textarea")
-    response = another.post(f"/tasks/{task.pk}/decide/", filled(task, "answer", {box: json.dumps(value)}))
+    form = form_of(task, "answer")
+    typed = {"v:/~0": value}
+    if not isinstance(value, str):
+        form.press("refresh", **{"b:": "1"})  # in JSON, and not in words
+        typed = {"v:/~1": json.dumps(value)}
+    response = another.post(f"/tasks/{task.pk}/decide/", filled(task, form, typed))
     assert response.status_code == 302, read_page(response).text
     assert decode(advance(run).output)["answers"] == [value]
 
@@ -446,9 +453,9 @@ def test_report_66_a_large_value_survives_an_edit_of_another_field(ines: Reviewe
     run = start("t-per-call", script([call("pay", to=large, amount=1)]))
     task = ines.card(run)
     assert ines.page(task)
-    controls = form_of(task, "edit").page.controls
-    (amount,) = (control.name for control in controls if re.fullmatch(r"v:.*/amount", control.name))
-    response = ines.browser.post(f"/tasks/{task.pk}/decide/", filled(task, "edit", {amount: "2"}))
+    form = form_of(task, "edit")
+    (amount,) = (control.name for control in form.page.controls if re.fullmatch(r"v:.*/amount", control.name))
+    response = ines.browser.post(f"/tasks/{task.pk}/decide/", filled(task, form, {amount: "2"}))
     assert response.status_code == 302, read_page(response).text[:500]
     assert advance(run).status == "finished"
     assert effects.count("pay", to=large, amount=2) == 1
