@@ -105,7 +105,7 @@ def wait_for(name: str) -> None:
     wait_until(lambda: effects.count(name) > 0)
 
 
-def wait_until(is_so: Callable[[], bool], seconds: float = 15.0) -> None:
+def wait_until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
     while not is_so():

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from agents_runtime import engine, registry, runs
@@ -232,15 +230,16 @@ def test_a_subagents_tool_runs_with_its_own_decision_only(form: str, agent: str)
 
 @FORMS
 @pytest.mark.parametrize("agent", ["boss", "deep-per-call", "own-callbacks"])
-def test_an_approval_forged_for_a_subagents_tool_runs_nothing(form: str, agent: str) -> None:
-    run = start(f"{form}-{agent}", delegated(agent, [PAY, DROP]))
-    Pause.objects.filter(run=run, tool="pay").update(
-        status="answered", answers=json.dumps([REJECT]), answered_at=run.created_at
-    )
-    pause = Pause.objects.get(run=run, tool="pay")
-    Pause.objects.filter(pk=pause.pk).update(calls=pause.calls.replace('"amount":1', '"amount":2'))
-    run = advance(run)
+def test_a_subagents_tool_does_not_run_with_other_arguments_than_were_decided(form: str, agent: str) -> None:
+    run = start(f"{form}-{agent}", delegated(agent, [PAY]))
+    pause = pending(run)
+    shown = pause.calls.replace('"amount":1', '"amount":2')
+    assert shown != pause.calls
+    Pause.objects.filter(pk=pause.pk).update(calls=shown)
+    run = answer(pause, APPROVE)
     assert effects.count("pay_began") == 0
+    assert run.status == "failed"
+    assert "other arguments" in run.error
 
 
 @FORMS
