@@ -37,6 +37,7 @@ class Desk:
         self.complaints: list[str] = []
         page.on("console", lambda message: self.complaints.append(message.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.set_default_timeout(60_000)  # milliseconds; a busy machine may be slow
         page.route(f"{SITE}/**", self.answer)
 
     def open(self, reviewer: Reviewer) -> Page:

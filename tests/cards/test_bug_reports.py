@@ -485,6 +485,35 @@ def test_54_errors_are_tied_to_their_controls() -> None:
     assert 'role="alert"' in reviewer.html
 
 
+def test_55_a_swap_gives_the_focus_to_one_control_and_every_id_stands_once() -> None:
+    """htmx#523, #75, #3659, #3329, #2905: what a button redraws says where the focus goes"""
+    schema = {"type": "array", "items": obj(name={"type": "string"}, n={"type": "integer"})}
+    reviewer = Reviewer.before(schema, [{"name": "a", "n": 1}, {"name": "b", "n": 2}])
+    for button in ("add:", "up:/1", "down:/1", "raw:", "form:", "del:/0"):
+        reviewer.press(button)
+        focused = [control for control in reviewer.page.controls if "autofocus" in control.attrs]
+        assert len(focused) == 1, button
+        assert all(reviewer.page.ids)
+        assert len(set(reviewer.page.ids)) == len(reviewer.page.ids)
+
+
+def test_56_labels_in_the_place_of_a_type_check_do_not_hide_the_field() -> None:
+    """pydantic#7500, #3947, #10850, #11043"""
+    one = obj(kind={"const": "a"}, n={"type": "integer"})
+    other = obj(kind={"const": "b"}, n={"type": "integer"})
+    schema = {
+        "$defs": {"One": one, "Other": other},
+        **obj(pick={"anyOf": [{"$ref": "#/$defs/One"}, {"$ref": "#/$defs/Other"}]}),
+    }
+    form = cards.build_input_form(schema, form_id="f", initial={"pick": {"kind": "b", "n": 1}})
+    for label in ("b", "Other"):
+        problem = {"loc": ("pick", label, "n"), "msg": "too small", "type": "x"}
+        assert [error.path for error in cards.place_errors(form, [problem])] == ["/pick/~1/n"]
+    twice = {"loc": ("pick", "b", "n", "function-after[check(), int]"), "msg": "no", "type": "x"}
+    (error,) = cards.place_errors(form, [twice])
+    assert (error.path, error.message) == ("/pick/~1/n", "no (function-after[check(), int])")
+
+
 def test_57_decisions_come_from_the_schema_and_not_from_a_list() -> None:
     """langchainjs#11356"""
     schema = {

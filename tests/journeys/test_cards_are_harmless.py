@@ -22,6 +22,7 @@ from tests.web.stories import attempt, decide, deliver, run_becomes
 
 pytestmark = pytest.mark.browser
 
+PATIENCE = 60_000  # milliseconds; a busy machine may be slow
 ALL = "\n\n".join(XSS)
 WATCH = """
 window.violations = [];
@@ -60,9 +61,8 @@ def hostile_schema() -> Any:
     }
 
 
-def hostile_call() -> ReviewRequest:
+def hostile_call(tool: str = XSS[1][:100]) -> ReviewRequest:
     """Return a request to call a tool, hostile wherever the agent or the author of a schema may write."""
-    tool = XSS[1][:100]
     return ReviewRequest(
         position=0,
         kind="tool_call",
@@ -103,6 +103,7 @@ def test_nothing_an_agent_writes_runs_or_leads_away_on_any_page(
 ) -> None:
     pause = pause_run(hostile_call(), by=cast.developer)
     task, other = pause.tasks.get(), pause_run(hostile_question(), by=cast.developer, interrupt="1" * 32)
+    risky = pause_run(hostile_call("issue_refund"), by=cast.developer, interrupt="2" * 32).tasks.get()
     asked: list[str] = []
     found: list[str] = []
 
@@ -111,6 +112,7 @@ def test_nothing_an_agent_writes_runs_or_leads_away_on_any_page(
         page.on("request", lambda request: asked.append(request.url))
         page.on("dialog", lambda dialog: found.append(dialog.message))
         page.add_init_script(WATCH)
+        page.set_default_timeout(PATIENCE)
         return page
 
     def see(page: Page, *addresses: str) -> None:
@@ -124,11 +126,15 @@ def test_nothing_an_agent_writes_runs_or_leads_away_on_any_page(
     at = f"/tasks/{task.pk}/"
     page = page_for(cast.reviewer)
     see(page, "/", at, f"{at}?verdict=edit", f"{at}?verdict=reject", f"/tasks/{other.tasks.get().pk}/")
+    see(page, f"/tasks/{risky.pk}/")
+    page.get_by_role("link", name="Show all hidden parts").click()
+    expect(page.get_by_role("link", name="Show all hidden parts")).to_have_count(0, timeout=PATIENCE)
+    found.extend(look(page))
     page.goto(f"{at}?verdict=edit")
     page.get_by_role("button", name="Edit as JSON").click()
     page.locator('[name="v:/edited_action/args"]').fill("{")
     page.locator("[data-send]").click()
-    expect(page.get_by_role("alert").first).to_be_visible()
+    expect(page.get_by_role("alert").first).to_be_visible(timeout=PATIENCE)
     found.extend(look(page))
 
     edited = {"pick": XSS[6], "list": list(reversed(XSS)), XSS[7]: XSS[8]}
@@ -138,16 +144,10 @@ def test_nothing_an_agent_writes_runs_or_leads_away_on_any_page(
     attempt(task, ExecutionStatus.RAISED, error=storable(ALL))
     run = Run.objects.get(pk=task.run_id)
     run_becomes(ReviewTask.objects.get(pk=task.pk), RunStatus.FAILED, error=storable(ALL))
-    events = AuditEvent.objects.order_by("pk")
+    events = {event.type: event.pk for event in AuditEvent.objects.filter(task_id=task.pk)}
+    assert "decision.made" in events
     page = page_for(cast.admin)
     see(page, at, f"/runs/{run.pk}/", "/runs/", "/", "/audit/", "/workload/")
-    see(
-        page,
-        *(
-            f"/audit/{event.pk}/"
-            for event in events
-            if event.type.startswith(("task.", "decision.", "card."))
-        ),
-    )
+    see(page, *(f"/audit/{event}/" for event in events.values()))
     assert not found, "\n".join(found)
     assert {url for url in asked if not url.startswith(live_server_process.url)} == set()
