@@ -20,7 +20,7 @@ from agents_runtime.states import ExecutionStatus
 from reviewer import live, queries
 from reviewer.accounts import permissions
 from reviewer.accounts.models import User
-from reviewer.audit.record import Fact, record
+from reviewer.audit.record import record
 from reviewer.audit.subjects import of_execution, of_run
 from reviewer.errors import Conflict, NotAllowed
 from reviewer.models import ReviewTask
@@ -55,9 +55,9 @@ def settle(
     seen = _attempt(run_id, execution_id)
     meant = seen.pk if seen else execution_id
     run = runs.settle(run_id, outcome=outcome, result=result, execution_id=meant)
-    told: dict[str, Fact] = {"result_digest": digest(result), "attempt_id": meant}
-    subject = of_execution(seen, **told) if seen else of_run(run, **told)
-    record("run.settled", actor=by, subject=replace(subject, outcome=outcome))
+    subject = of_execution(seen) if seen else of_run(run)
+    facts = {**subject.facts, "result_digest": digest(result), "attempt_id": meant}
+    record("run.settled", actor=by, subject=replace(subject, outcome=outcome, facts=facts))
     return _publish(run)
 
 
