@@ -137,31 +137,32 @@ def main() -> int:
 
 
 def try_out(mutant: Mutant) -> tuple[bool, str]:
-    """Return whether the suite failed on a copy without the guard, and the last line it said."""
+    """Return whether the suite failed on a copy without the guard, and the first thing that failed."""
     with tempfile.TemporaryDirectory(prefix="countersign-mutant-") as folder:
         copy = Path(folder) / "tree"
         shutil.copytree(PROJECT, copy, ignore=LEFT_OUT)
         _mutate(copy / mutant.file, mutant)
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")
-        }
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:randomly", mutant.suite],
-            cwd=copy,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=MAX_SECONDS,
-            check=False,
-        )
-    if done.returncode not in {0, TESTS_FAILED}:
+        done = _test(copy, mutant.suite)
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if done.returncode not in {0, TESTS_FAILED} or any(line.startswith("ERROR") for line in failed):
+        # What cannot even be set up has noticed nothing, and has let nothing pass either.
         raise SystemExit(
             f"The suite of {mutant.name} did not run:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
         )
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    # A test that cannot even be set up has noticed nothing.
-    has_died = done.returncode == TESTS_FAILED and bool(failed) and failed[0].startswith("FAILED")
-    return has_died, (failed or [f"all of {mutant.suite} passed"])[0][:160]
+    return bool(failed), (failed or [f"all of {mutant.suite} passed"])[0][:160]
+
+
+def _test(copy: Path, suite: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:randomly", suite],
+        cwd=copy,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=MAX_SECONDS,
+        check=False,
+    )
 
 
 def _mutate(path: Path, mutant: Mutant) -> None:

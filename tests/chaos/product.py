@@ -27,7 +27,7 @@ from reviewer.models import Decision, ReviewTask
 from tests.agents import effects
 from tests.cast import make_cast
 from tests.chaos import books
-from tests.chaos.failpoints import FAILPOINTS, Fired, Trigger
+from tests.chaos.failpoints import FAILPOINTS, Failpoint, Fired, Trigger
 from tests.chaos.invariants import Told
 from tests.chaos.nursery import Nursery, nursery
 from tests.chaos.people import AGENTS, Ask, People
@@ -39,9 +39,10 @@ from tests.processes import Process
 
 POINTS = [point for point in FAILPOINTS if point.who == "parent"]
 """Those that only the whole product passes; of the others ``deaths`` sees to it that each is reached."""
-OTHERS = [point for point in FAILPOINTS if point.who in {"worker", "sender", "sweeper"}]
+OF_WORKERS = [point for point in FAILPOINTS if point.who == "worker"]
+OF_SWEEPERS = [point for point in FAILPOINTS if point.who in {"sender", "sweeper"}]
 RUNS_AT_ONCE = 4
-DEATHS, ARMED_AT_ONCE = 4, 8
+ARMED_AT_ONCE = 6
 MOMENT = 0.1
 HANG_SECONDS = 3.0
 UNREACHED_SECONDS = 15.0
@@ -118,9 +119,13 @@ class Schedule:
 
     def _plan(self) -> list[Callable[[], None]]:
         faults: list[Callable[[], None]] = [
-            partial(self._kill, whole=number % 2 == 1) for number in range(DEATHS)
+            partial(self._kill, OF_WORKERS, whole=False),
+            partial(self._kill, OF_WORKERS, whole=False),
+            partial(self._kill, OF_WORKERS, whole=True),
+            partial(self._kill, OF_SWEEPERS, whole=False),
+            partial(self._kill, POINTS, whole=True),
+            partial(self._kill, POINTS, whole=True),
         ]
-        faults.append(self._kill_the_parent)
         faults += [
             partial(self._strike, name, blow)
             for name, blow in (
@@ -136,26 +141,21 @@ class Schedule:
         self._chance.shuffle(faults)
         return faults
 
-    def _kill(self, *, whole: bool) -> None:
-        points = self._chance.sample(OTHERS, ARMED_AT_ONCE)
-        self._trigger.arm(points, whole=whole)
-        self._see_death(whole=whole or self._pool == "threads")
-
-    def _kill_the_parent(self) -> None:
-        self._trigger.arm([self._chance.choice(POINTS)], whole=True)
-        self._see_death(whole=True)
-
-    def _see_death(self, *, whole: bool) -> None:
-        """Wait for the death that is armed, and then until its work is done by others."""
+    def _kill(self, points: list[Failpoint], *, whole: bool) -> None:
+        """Let somebody die at one of the points, alone or with the whole worker; see the work go on."""
+        self._trigger.arm(self._chance.sample(points, min(len(points), ARMED_AT_ONCE)), whole=whole)
         self._live_until(lambda: self._trigger.fired() is not None, seconds=UNREACHED_SECONDS)
         fired = self._trigger.fired()
         self._trigger.disarm()
         if fired is None:
             return
-        who = next(point.who for point in FAILPOINTS if point.name == fired.name)
+        is_whole = whole or self._pool == "threads"
         self._report.deaths[fired.name] += 1
-        self._report.faults[f"death of a {'whole worker' if whole and who == 'worker' else who}"] += 1
-        self._recover(fired)
+        if points is OF_SWEEPERS:
+            self._report.faults["death of a sweeper"] += 1
+        else:
+            self._report.faults[f"death of a {'whole worker' if is_whole else 'child'}"] += 1
+            self._recover(fired)
 
     def _recover(self, fired: Fired) -> None:
         left = {UUID(fired.run)} if fired.run else set(with_work().values_list("pk", flat=True))
