@@ -123,7 +123,7 @@ def test_a_hostile_body_gets_a_clear_answer(
 ) -> None:
     response = api_client(cast.reviewer).post(f"tasks/{task.pk}/decision", raw=raw)
     assert (response.status_code, json_of(response)["error"]) == (status, code)
-    assert set(json_of(response)) == {"error", "message", "problems", "who", "when"}
+    assert set(json_of(response)) == {"error", "message", "problems", "who", "when", "tasks"}
     assert not Decision.objects.exists()
 
 

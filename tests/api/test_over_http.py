@@ -54,5 +54,5 @@ def test_nonsense_gets_a_clear_answer_and_the_site_lives_on(
 ) -> None:
     token = token_of(cast.lead)
     found, answer = ask(live_server_process, method, path, token=token, body=body)
-    assert (found, set(answer)) == (status, {"error", "message", "problems", "who", "when"})
+    assert (found, set(answer)) == (status, {"error", "message", "problems", "who", "when", "tasks"})
     assert ask(live_server_process, "GET", "/api/v1/tasks", token=token)[0] == 200
