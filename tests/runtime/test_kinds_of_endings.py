@@ -18,6 +18,7 @@ from agents_runtime.checkpointer import Fence, sync_saver
 from agents_runtime.engine import Engine
 from agents_runtime.models import Run
 from agents_runtime.thread_state import GiveAnswer
+from reviewer import decisions
 from reviewer.models import AuditEvent, ReviewTask
 from tests.agents import effects
 from tests.runtime.driving import (
@@ -172,3 +173,26 @@ def test_a_rejection_of_a_question_that_vanished_is_no_success(ines: Reviewer) -
         task.refresh_from_db()
         assert task.status == "superseded"
     assert effects.all_effects() == []
+
+
+# Each answer is handed over once
+
+
+@pytest.mark.parametrize(("agent", "name"), [("t-per-call", "pay"), ("t-async", "apay"), ("t-crowd", "")])
+def test_each_answer_is_handed_over_once_alone_and_in_the_order_it_was_given(
+    ines: Reviewer, agent: str, name: str
+) -> None:
+    calls = [call(name, to=to, amount=1) for to in "abc"]
+    run = start(agent, script(calls) if name else {"ask": "3"})
+    first, second, third = ines.cards(run)
+    given = (third, first, second)
+    for task in given:
+        decisions.decide(task.pk, by=ines.person, answer=APPROVE if name else "so", digest=task.digest)
+    for _ in range(2):
+        run = advance(run)
+    assert run.status == "finished", run.error
+    handed = AuditEvent.objects.filter(run_id=run.pk, type="answer.delivering").order_by("pk")
+    ids = [decode(event.payload)["facts"]["interrupt"] for event in handed]
+    assert ids == [task.pause.interrupt_id for task in given]
+    assert {pause.status for pause in pauses(run)} == {"delivered"}
+    assert effects.count(name) == (3 if name else 0)
