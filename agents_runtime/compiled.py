@@ -14,6 +14,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 from uuid import UUID
 
 import psycopg
+from django.conf import settings
 from django.db import connection, models
 from django.db.models.expressions import DatabaseDefault
 from django.db.models.query import get_related_populators
@@ -38,10 +39,13 @@ class _Shape:
 
 
 class _Prepared(psycopg.Cursor[Any]):
-    """Lets PostgreSQL, too, make a statement's plan once in a session."""
+    """Lets PostgreSQL, too, make a statement's plan once in a session.
+
+    A transaction pooler that knows no prepared statements cannot have that: ``COUNTERSIGN_PREPARE=0``.
+    """
 
     def execute(self, query: Any, params: Any = None, **_: Any) -> Self:
-        return super().execute(query, params, prepare=True)
+        return super().execute(query, params, prepare=settings.COUNTERSIGN_PREPARE)
 
 
 class Compiled(Generic[Row]):

@@ -34,6 +34,7 @@ class Environment:
     trusted_origins: tuple[str, ...]
     secure_cookies: bool
     database_url: str
+    prepare: bool
     redis_url: str
     home: Path
     agents: tuple[str, ...]
@@ -72,6 +73,7 @@ def read_environment() -> Environment:
         trusted_origins=tuple(env.list("COUNTERSIGN_TRUSTED_ORIGINS", [])),
         secure_cookies=env.bool("COUNTERSIGN_SECURE_COOKIES", not _is_loopback(host)),
         database_url=database_url,
+        prepare=env.bool("COUNTERSIGN_PREPARE", True),
         redis_url=_required(env, "REDIS_URL"),
         home=Path(env.str("COUNTERSIGN_HOME", str(PROJECT / ".countersign"))),
         agents=tuple(path for path in agents.split(os.pathsep) if path),

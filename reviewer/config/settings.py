@@ -96,6 +96,7 @@ DATABASE_POOL = 12
 DATABASES = {
     "default": database(ENV.database_url, pool={"min_size": 1, "max_size": DATABASE_POOL, "timeout": 10})
 }
+COUNTERSIGN_PREPARE = ENV.prepare
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": ENV.redis_url}}
 CHANNEL_LAYERS = {
