@@ -6,6 +6,7 @@ Each test is named by its finding. What the library itself does is kept apart, i
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -23,6 +24,8 @@ from agents_runtime.thread_state import GiveAnswer
 from reviewer import decisions
 from reviewer.errors import Invalid
 from tests.agents import effects
+from tests.cast import Cast
+from tests.doors import ApiClient, json_of
 from tests.runtime.crashing import KILLED, advance_in_child
 from tests.runtime.driving import (
     APPROVE,
@@ -152,8 +155,9 @@ def deploy(run: Run, monkeypatch: pytest.MonkeyPatch, *changes: str) -> None:
 
 @pytest.mark.parametrize("change", ["mode_switched", "gates_gone"])
 def test_finding_09_a_rejection_holds_on_a_build_that_asks_otherwise(
-    monkeypatch: pytest.MonkeyPatch, change: str
+    monkeypatch: pytest.MonkeyPatch, cast: Cast, api_client: Any, change: str
 ) -> None:
+    program: ApiClient = api_client(cast.lead)
     run = start("t-gatekeeper", script([PAY, DROP]))
     deploy(run, monkeypatch, change)
     with pytest.raises(CommandError, match="1 run"):
@@ -161,7 +165,9 @@ def test_finding_09_a_rejection_holds_on_a_build_that_asks_otherwise(
     run = answer(pending(run, "pay"), REJECT)
     assert run.status == "failed"
     assert "another build" in run.error
-    runs.accept_build(run.pk)  # a person chooses this build
+    assert json_of(program.get(f"runs/{run.pk}"))["trouble"] == "build"
+    accepted = program.post(f"runs/{run.pk}/build")  # a person chooses this build
+    assert (accepted.status_code, json_of(accepted)["status"]) == (200, "running")
     advance(run)
     assert (effects.count("pay_began"), effects.count("drop_began")) == (0, 0)
     assert attempts(run) == []
