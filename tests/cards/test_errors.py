@@ -167,6 +167,8 @@ def test_a_number_that_would_be_rounded_is_refused_with_what_would_be_sent() -> 
         ("[" * 200 + "]" * 200, "json-deep"),
         ("1" * 5000, "number"),
         ("{'a': 1}", "json"),
+        ("[1e999]", "number"),
+        ('{"a": 0.12345678901234567890123}', "digits"),
     ],
 )
 def test_json_is_read_strictly(typed: str, code: str) -> None:
@@ -271,6 +273,21 @@ def test_no_error_of_the_agent_is_ever_lost(problem: dict[str, Any]) -> None:
     placed = cards.place_errors(form, [problem])
     assert len(placed) == 1
     assert placed[0].message.startswith("m")
+
+
+def test_an_error_at_a_key_of_digits_is_told_at_that_key_however_it_is_written() -> None:
+    schema = {"type": "object", "additionalProperties": {"type": "number"}}
+    form = cards.build_input_form(schema, form_id="f", initial={"7": 1.5, "x": 2})
+    for key in (7, "7"):
+        problem = {"loc": (key,), "msg": "no", "type": "x"}
+        assert [error.path for error in cards.place_errors(form, [problem])] == ["/0"]
+
+
+def test_keys_that_are_not_allowed_are_told_where_they_can_be_removed() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
+    reviewer = Reviewer.before(schema, {"a": "x", "b": 1})
+    assert [(error.code, error.path) for error in reviewer.send().errors] == [("additionalProperties", "/~+")]
+    assert reviewer.send(**{"v:/~+": "{}"}).answer == {"a": "x"}
 
 
 def test_a_refused_edit_is_reopened_with_the_errors_at_its_arguments() -> None:

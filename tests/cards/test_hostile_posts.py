@@ -148,6 +148,17 @@ def test_a_name_with_thousands_of_steps_costs_nothing() -> None:
     assert Reviewer.before({"type": "string"}, "x").post({f"v:{deep}": ["1"], "v:": ["y"]}).answer == "y"
 
 
+@pytest.mark.parametrize(
+    "base",
+    ["[" * 500 + "]" * 500, "[" * 5000, "NaN", "1e999", '{"a": 1, "a": 2}', "0.12345678901234567890123"],
+)
+def test_a_base_that_no_page_of_ours_would_carry_is_ignored(base: str) -> None:
+    for schema, value in ((True, 1), ({"type": "number"}, 1), ({"type": "array", "items": {}}, [])):
+        reviewer = Reviewer.before(schema, value)
+        assert reviewer.post({"j:": [base]}).answer == value
+        Page(reviewer.html)
+
+
 def test_a_large_base_is_read_as_data_and_still_checked() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     reading = Reviewer.before(schema, {"n": 1}).post({"j:": ['{"n": "x"}']})
