@@ -151,7 +151,9 @@ def _opcodes(old: list[str], new: list[str], *, budget: int = _MOST_PAIRS) -> tu
     else:
         inner = SequenceMatcher(_is_blank, middles[0], middles[1], autojunk=False).get_opcodes()
     found: list[Opcode] = [("equal", 0, head, 0, head)] if head else []
-    found.extend((tag, *(at + head for at in places)) for tag, *places in inner)
+    found.extend(
+        (tag, from_ + head, to + head, start + head, end + head) for tag, from_, to, start, end in inner
+    )
     if tail:
         found.append(("equal", len(old) - tail, len(old), len(new) - tail, len(new)))
     return found, budget - min(pairs, budget)

@@ -31,7 +31,7 @@ MEGABYTE: Final = "lorem ipsum dolor sit amet. " * 37_450
 CARDS: Final = 30
 
 
-def measure(_: Product) -> None:
+def measure(_product: Product) -> None:
     """Print medians and what they are to a baseline; nothing is asked of the running product."""
     cards_by_name = {name: card_of(sample) for name, sample in SAMPLES.items()}
     name = max(cards_by_name, key=lambda name: _fields(_opened(cards_by_name[name])))
