@@ -62,9 +62,10 @@ def name_of(node: Node) -> str:
     """Return what a field is called in plain text, hidden characters written out."""
     if node.path.endswith("/" + EXTRA_STEP):
         return gettext("Other keys")
-    return unicode.visible(node.label).strip() or (
-        gettext("(no name)") if node.path else gettext("Your answer")
-    )
+    label = unicode.visible(node.label).strip()
+    if node.label.startswith(" ") and label.isdecimal():  # an item of a list or map that has no name itself
+        return gettext("Item %(number)s") % {"number": label}
+    return label or (gettext("(no name)") if node.path else gettext("Your answer"))
 
 
 def focus_of(form: Form) -> str | None:

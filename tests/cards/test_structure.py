@@ -197,6 +197,13 @@ def test_the_keys_of_a_map_are_renamed_added_and_removed() -> None:
     assert list(reading.answer.items()) == [("z/~", 1), ("", 3), ("new", 9)]
 
 
+def test_items_of_an_answer_without_a_name_are_called_items() -> None:
+    reviewer = Reviewer.before({"type": "array", "items": {"type": "integer"}}, [1, 2])
+    assert "Remove Item 2" in reviewer.html
+    reviewer.send(**{"v:/1": "x"})
+    assert "Item 2: Enter a whole number in digits" in reviewer.html
+
+
 def test_a_key_that_is_there_twice_is_an_error_at_that_key() -> None:
     schema = {"type": "object", "additionalProperties": {"type": "integer"}}
     reviewer = Reviewer.before(schema, {"a": 1, "b": 2})
