@@ -44,6 +44,15 @@ class Watch:
         self.page.on("pageerror", lambda problem: self.complaints.append(str(problem)))
         sign_in(self.page, username)
 
+    def faults(self) -> list[str]:
+        """Return what axe finds. It tries inline styles itself, and complaints of that may come late."""
+        self.listens = False
+        found = list(faults(self.page))
+        with self.page.expect_console_message(lambda message: message.text == "axe is done", timeout=60_000):
+            self.page.evaluate("console.log('axe is done')")
+        self.listens = True
+        return found
+
     def _note(self, message: ConsoleMessage) -> None:
         is_the_page = message.location.get("url") == self.page.url
         if message.type in {"error", "warning"} and not is_the_page and self.listens:
@@ -75,9 +84,8 @@ def test_every_page_is_silent_accessible_and_no_wider_than_a_phone(
             answer = watch.page.goto(address)
             assert answer is not None
             assert answer.status < 500, address
-            watch.listens = False  # axe itself tries inline styles
-            found += faults(watch.page) if sees_all else ()
-            watch.listens = True
+            if sees_all:
+                found += watch.faults()
         found += watch.complaints
         watch.page.context.close()
     signed_out = browser.new_page(base_url=live_server_process.url)
