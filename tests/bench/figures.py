@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from statistics import median, quantiles
 
 MILLISECONDS = 1000.0
-MOST_SECONDS = 40.0
+MOST_SECONDS = 25.0
 FEWEST_ROUNDS = 10
 
 

@@ -17,7 +17,7 @@ from tests.bench.figures import Times
 from tests.bench.product import Desk, Product
 
 CLIENTS = 8
-SECONDS = 5.0
+SECONDS = 4.0
 ROUNDS = 3
 
 
