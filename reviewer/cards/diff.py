@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -72,7 +72,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a text difference: ``del``, ``ins``, ``same`` or ``skip``, with marked parts."""
+    """One line of a text difference: ``del``, ``ins``, ``same``, ``skip`` or ``more``, with marked parts.
+
+    ``more`` says that what follows is not told: the difference has more than ``MOST_LINES``.
+    """
 
     kind: str
     parts: tuple[tuple[str, bool], ...] = ()
@@ -131,7 +134,7 @@ def _list_differences(before: list[Json], after: list[Json], steps: tuple[Step, 
 def _blocks(before: list[Json], after: list[Json]) -> Sequence[Opcode]:
     if max(len(before), len(after)) > _LONGEST_LIST:
         return [("replace", 0, len(before), 0, len(after))]
-    texts = [[json.dumps(item, sort_keys=True) for item in side] for side in (before, after)]
+    texts = [[_text(item) for item in side] for side in (before, after)]
     return _opcodes(texts[0], texts[1])[0]
 
 
@@ -170,38 +173,52 @@ def _common(left: Sequence[str], right: Sequence[str]) -> int:
 
 
 def _with_moves(found: list[Change], depth: int) -> Iterator[Change]:
-    """Yield the changes of one list, an item that was removed here and added there told as one move."""
-    removed = [change for change in found if change.kind == REMOVED and len(change.steps) == depth + 1]
+    """Yield the changes of one list, an item that was removed here and added there told as one move.
+
+    Each removal pairs with one addition in the same list: of two equal items one may move and one go.
+    """
+    gone: dict[str, deque[Change]] = defaultdict(deque)
     for change in found:
-        if change in removed and any(
-            other.kind == ADDED and same(other.after, change.before) for other in found
-        ):
-            continue
-        if change.kind == ADDED and len(change.steps) == depth + 1:
-            source = next((old for old in removed if same(old.before, change.after)), None)
-            if source is not None:
-                yield replace(change, kind=MOVED, before=change.after, came_from=int(source.steps[-1]))
-                continue
-        yield change
+        if change.kind == REMOVED and len(change.steps) == depth + 1:
+            gone[_text(change.before)].append(change)
+    moved: dict[int, Change] = {}  # by the identity of the removal, and of the addition
+    for change in found:
+        if change.kind == ADDED and len(change.steps) == depth + 1 and (waiting := gone[_text(change.after)]):
+            source = waiting.popleft()
+            moved[id(source)] = moved[id(change)] = source
+    for change in found:
+        old = moved.get(id(change))
+        if old is None:
+            yield change
+        elif old is not change:
+            yield replace(change, kind=MOVED, before=change.after, came_from=int(old.steps[-1]))
+
+
+def _text(item: Json) -> str:
+    return json.dumps(item, sort_keys=True)
 
 
 def text_lines(before: str, after: str) -> tuple[Line, ...]:
     """Return the difference of two texts: long ones by line, short ones in one line each."""
+    return tuple(each_line(before, after))
+
+
+def each_line(before: str, after: str) -> Iterator[Line]:
+    """Yield the same lines one by one, for a reader who may stop."""
     words = _Words()
     if max(len(before), len(after)) <= LONG_TEXT and "\n" not in before + after:
-        return words.pair(before, after)
+        yield from words.pair(before, after)
+        return
     old, new = before.split("\n"), after.split("\n")
-    found: list[Line] = []
     for tag, from_, to, start, end in _opcodes(old, new)[0]:
         if tag == "equal":
-            found.extend(_context(old[from_:to], is_first=from_ == 0, is_last=to == len(old)))
+            yield from _context(old[from_:to], is_first=from_ == 0, is_last=to == len(old))
             continue
         paired = min(to - from_, end - start)
         for offset in range(paired):
-            found.extend(words.pair(old[from_ + offset], new[start + offset]))
-        found.extend(Line("del", ((text, True),)) for text in old[from_ + paired : to])
-        found.extend(Line("ins", ((text, True),)) for text in new[start + paired : end])
-    return tuple(found)
+            yield from words.pair(old[from_ + offset], new[start + offset])
+        yield from (Line("del", ((text, True),)) for text in old[from_ + paired : to])
+        yield from (Line("ins", ((text, True),)) for text in new[start + paired : end])
 
 
 def _context(lines: list[str], *, is_first: bool, is_last: bool) -> Iterator[Line]:

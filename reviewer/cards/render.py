@@ -8,6 +8,7 @@ buttons) belongs to ``reviewer.web``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from django.utils.html import conditional_escape, format_html, format_html_join
@@ -16,7 +17,7 @@ from django.utils.translation import gettext, ngettext
 
 from reviewer.cards import view, words
 from reviewer.cards.card import Card, Form
-from reviewer.cards.diff import MOVED, Change, place_name, text_lines
+from reviewer.cards.diff import MOVED, Change, each_line, place_name
 from reviewer.cards.draw import draw
 from reviewer.cards.errors import FieldError
 from reviewer.cards.masking import Mask
@@ -41,6 +42,8 @@ __all__ = [
 
 LONG_PROSE: Final = 900
 LONG_PROSE_LINES: Final = 18
+MOST_CHANGES: Final = 500
+MOST_LINES: Final = 1_000
 
 
 def render_form(form: Form, errors: Sequence[FieldError] = ()) -> SafeString:
@@ -122,8 +125,21 @@ def render_diff(changes: Sequence[Change], *, mask: Mask | None = None) -> SafeS
 
     ``mask`` is the card's own; without one, names alone tell what is secret.
     """
-    told = (mask or Mask(True, True)).changes(changes)
-    return draw("diff", changes=[_change(change) for change in told])
+    told = (mask or Mask(True, True)).changes(changes[:MOST_CHANGES])
+    rest = max(0, len(changes) - MOST_CHANGES)
+    return draw("diff", changes=[_change(change) for change in told], rest=_untold(rest) if rest else "")
+
+
+def _untold(count: int) -> SafeString:
+    """Return how many changes are not drawn: a browser that draws them all shows none of them."""
+    return conditional_escape(
+        ngettext(
+            "%(count)s more change is not drawn here. It is sent and recorded like the others.",
+            "%(count)s more changes are not drawn here. They are sent and recorded like the others.",
+            count,
+        )
+        % {"count": f"{count:,}"}
+    )
 
 
 def _change(change: Change) -> dict[str, Any]:
@@ -146,12 +162,16 @@ def _lines(change: Change) -> list[dict[str, Any]]:
         return [_line("del", conditional_escape(MASK)), _line("ins", conditional_escape(MASK))]
     both_text = all(isinstance(value, str) and value for value in (change.before, change.after))
     before, after = (_told(value, as_json=not both_text) for value in (change.before, change.after))
-    return [
-        _line(line.kind, _marked(line.parts))
-        if line.kind != "skip"
-        else _line("skip", _skipped(line.skipped))
-        for line in text_lines(before, after)
+    found = each_line(before, after)
+    told = [
+        _line(line.kind, _skipped(line.skipped) if line.kind == "skip" else _marked(line.parts))
+        for line in islice(found, MOST_LINES)
     ]
+    if next(found, None) is not None:
+        told.append(
+            _line("skip", conditional_escape(gettext("What follows differs, too, and is not drawn.")))
+        )
+    return told
 
 
 def _line(kind: str, html: SafeString) -> dict[str, Any]:

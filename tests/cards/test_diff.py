@@ -71,6 +71,26 @@ def test_equal_items_are_told_apart_by_number() -> None:
     assert told(["a", "a"], ["a"]) == [("[1]", "removed", "a", MISSING)]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"),
+    [
+        ([[], 7], [[7]], ["added", "removed"]),  # what came deeper is another item
+        ([7, 1, 7], [1, 9, 7], ["removed", "added"]),
+        (["x", "x", "b", "c"], ["b", "c", "x"], ["moved", "removed"]),
+    ],
+)
+def test_a_removal_is_told_unless_that_very_item_moved(before: Any, after: Any, kinds: list[str]) -> None:
+    assert sorted(change.kind for change in cards.diff(before, after)) == sorted(kinds)
+
+
+@given(st.lists(VALUES, max_size=6), st.lists(VALUES, max_size=6))
+def test_as_many_items_are_told_to_come_and_go_as_do(before: list[Any], after: list[Any]) -> None:
+    own = [change for change in cards.diff(before, after) if len(change.steps) == 1]
+    came = sum(change.kind == "added" for change in own)
+    went = sum(change.kind == "removed" for change in own)
+    assert came - went == len(after) - len(before)
+
+
 def test_a_difference_is_stored_as_plain_json() -> None:
     stored = [change.to_json() for change in cards.diff({"a": 1, "c": None}, {"b": 2, "c": 0})]
     assert stored == [
@@ -139,3 +159,20 @@ def test_a_long_list_is_compared_in_time() -> None:
     before = [{"n": number} for number in range(3000)]
     after = [*before[:-1], {"n": -1}]
     assert told(before, after) == [("[2999].n", "changed", 2999, -1)]
+
+
+def test_a_huge_list_that_is_replaced_and_cut_is_compared_in_time() -> None:
+    changes = cards.diff(list(range(20_000)), list(range(50_000, 60_000)))
+    assert [change.kind for change in changes[:1] + changes[-1:]] == ["changed", "removed"]
+    assert len(changes) == 20_000
+
+
+def test_a_difference_too_large_to_draw_says_so_and_how_much_is_left() -> None:
+    before, after = {str(n): n for n in range(2_000)}, {str(n): -1 for n in range(2_000)}
+    drawn = render.render_diff(cards.diff(before, after))
+    assert drawn.count("diff__f") == render.MOST_CHANGES
+    assert "1,500 more changes are not drawn here" in drawn
+    old, new = ("\n".join(f"{n}{end}" for n in range(9_000)) for end in ("", "!"))
+    drawn = render.render_diff(cards.diff({"a": old}, {"a": new}))
+    assert drawn.count("<ins>") + drawn.count("<del>") == render.MOST_LINES
+    assert "What follows differs, too" in drawn
