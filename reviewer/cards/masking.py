@@ -6,7 +6,8 @@ Does not live here: what makes one place secret (``secrets``), and rows to read 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -26,12 +27,15 @@ class Mask:
 
     def __init__(self, schema: Json, root: Json, *, by_name: bool = True) -> None:
         self._document = Document(root)
-        self._schema = schema
+        self._schemas: list[Json] = [schema]
         self._by_name = by_name
+        # A list of a million items asks the same each time. The lists are kept: no id is used again.
+        self._shapes_of: dict[int, tuple[list[Json], list[dict[str, Json]], int]] = {}
+        self._parts_of: dict[tuple[int, Step], list[Json]] = {}
 
     def value(self, value: Json) -> Json:
         """Return a copy of a value without its secrets."""
-        return self._masked([self._schema], value, is_inside=False)
+        return self._masked(self._schemas, value, is_inside=False)
 
     def changes(self, changes: Iterable[Change]) -> tuple[Change, ...]:
         """Return changes without the secrets in them; each still says that something changed."""
@@ -47,9 +51,9 @@ class Mask:
 
     def _at(self, steps: Sequence[Step]) -> tuple[list[Json], bool]:
         """Return the schemas of a place, and whether it lies inside a secret."""
-        schemas, is_inside = [self._schema], False
+        schemas, is_inside = self._schemas, False
         for step in steps:
-            schemas = list(self._below(schemas, step))
+            schemas = self._below(schemas, step)
             is_inside = is_inside or self._is_secret(step, schemas)
         return schemas, is_inside
 
@@ -61,36 +65,62 @@ class Mask:
         return MASK if is_inside and is_masked(value) else value
 
     def _part(self, schemas: list[Json], step: Step, value: Json, *, is_inside: bool) -> Json:
-        below = list(self._below(schemas, step))
+        below = self._below(schemas, step)
         return self._masked(below, value, is_inside=is_inside or self._is_secret(step, below))
 
     def _is_secret(self, step: Step, schemas: list[Json]) -> bool:
-        shapes = [shape for schema in schemas for shape in self._shapes(schema)]
-        if any(map(is_write_only, [*schemas, *shapes])):
+        if any(map(is_write_only, [*schemas, *self._shapes(schemas)[0]])):
             return True
         return self._by_name and is_secret(step, {})
 
-    def _below(self, schemas: list[Json], step: Step) -> Iterator[Json]:
-        """Yield the schemas that may hold for one part of a value."""
-        for shape in (shape for schema in schemas for shape in self._shapes(schema)):
-            if isinstance(step, str):
-                properties = shape.get("properties")
-                named = properties.get(step) if isinstance(properties, dict) else None
-                found = shape.get("additionalProperties") if named is None else named
-            else:
-                prefix = shape.get("prefixItems")
-                fixed = prefix if isinstance(prefix, list) else []
-                found = fixed[step] if step < len(fixed) else shape.get("items")
-            if isinstance(found, dict):
-                yield found
+    def _below(self, schemas: list[Json], step: Step) -> list[Json]:
+        """Return the schemas that may hold for one part of a value, each once.
 
-    def _shapes(self, schema: Json, depth: int = 0) -> Iterator[dict[str, Json]]:
-        if depth > _DEEPEST_UNION:
-            return
-        try:
-            shape = self._document.shape(schema)
-        except Undrawable:
-            return
-        yield shape.schema
-        for option in shape.options:
-            yield from self._shapes(option.schema, depth + 1)
+        Branches of a union that lead to the same schema would else double what is looked at with every level.
+        """
+        shapes, longest_prefix = self._shapes(schemas)
+        place = id(schemas), min(step, longest_prefix) if isinstance(step, int) else step
+        if place not in self._parts_of:
+            parts = [part for part in (_part_of(shape, step) for shape in shapes) if isinstance(part, dict)]
+            self._parts_of[place] = list({json.dumps(part): part for part in parts}.values())
+        return self._parts_of[place]
+
+    def _shapes(self, schemas: list[Json]) -> tuple[list[dict[str, Json]], int]:
+        """Return the shapes that may hold here, and how many items at most have a schema of their own."""
+        if id(schemas) not in self._shapes_of:
+            shapes = self._unfolded(schemas)
+            prefixes = [shape.get("prefixItems") for shape in shapes]
+            longest = max((len(prefix) for prefix in prefixes if isinstance(prefix, list)), default=0)
+            self._shapes_of[id(schemas)] = schemas, shapes, longest
+        return self._shapes_of[id(schemas)][1:]
+
+    def _unfolded(self, schemas: list[Json]) -> list[dict[str, Json]]:
+        """Return the schemas with the branches of their unions, and those of these, each once."""
+        shapes: list[dict[str, Json]] = []
+        level, known = list(schemas), set[str]()
+        for _ in range(_DEEPEST_UNION + 1):
+            options: list[Json] = []
+            for schema in level:
+                text = json.dumps(schema)
+                if text in known:
+                    continue
+                known.add(text)
+                try:
+                    shape = self._document.shape(schema)
+                except Undrawable:
+                    continue
+                shapes.append(shape.schema)
+                options.extend(option.schema for option in shape.options)
+            level = options
+        return shapes
+
+
+def _part_of(shape: dict[str, Json], step: Step) -> Json:
+    """Return what a schema says of one part of a value, or None."""
+    if isinstance(step, str):
+        properties = shape.get("properties")
+        named = properties.get(step) if isinstance(properties, dict) else None
+        return shape.get("additionalProperties") if named is None else named
+    prefix = shape.get("prefixItems")
+    fixed = prefix if isinstance(prefix, list) else []
+    return fixed[step] if step < len(fixed) else shape.get("items")

@@ -9,7 +9,7 @@ from pydantic import BaseModel, SecretStr
 
 from reviewer import cards
 from reviewer.cards import render
-from reviewer.cards.secrets import is_secret_name
+from reviewer.cards.secrets import MASK, is_secret_name
 from reviewer.cards.titles import title
 from tests.cards.making import Reviewer, tool_card
 
@@ -162,3 +162,41 @@ def test_a_title_holds_no_secret() -> None:
     assert title(None, "login", {"token": KEY, "user": "ann"}) == "Login: ann"
     assert title("Log in with {token}", "login", {"token": KEY}) == "Log in with ••••••••"
     assert title("Log in with {a.token}", "login", {"a": {"token": KEY}}) == "Log in with ••••••••"
+
+
+ANYTHING: Any = {"$ref": "#/$defs/Anything"}
+LISTS: Any = [{"type": "array", "items": ANYTHING, "title": title} for title in ("a", "b", "c")]
+WITHIN: Any = {
+    "anyOf": [
+        *LISTS,
+        {"type": "object", "properties": {"pin": {"type": "string", "writeOnly": True}}},
+        {"type": "string"},
+    ]
+}
+
+
+def test_a_schema_whose_branches_meet_again_is_followed_to_any_depth_in_time() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": ANYTHING},
+        "$defs": {"Anything": WITHIN},
+    }
+    value: Any = {"pin": "4711", "note": "n"}
+    for _ in range(50):
+        value = [value]
+    card = tool_card(schema, {"a": value})
+    answer = {"type": "edit", "edited_action": {"name": "act", "args": {"a": value}}}
+    kept = str(card.for_the_record(answer))
+    assert "4711" not in kept
+    assert "note" in kept
+    assert "4711" not in render.render_diff(cards.diff({"a": []}, {"a": value}), mask=card.mask)
+
+
+def test_each_item_of_a_list_is_masked_by_its_own_schema() -> None:
+    secret = {"type": "string", "writeOnly": True}
+    pair = {"type": "array", "prefixItems": [{"type": "string"}, secret], "items": {"type": "string"}}
+    card = tool_card(
+        {"type": "object", "properties": {"pairs": {"type": "array", "items": pair}}}, {"pairs": []}
+    )
+    told = card.mask.value({"pairs": [["a", "s1", "b", "c"], ["d", "s2"], ["e"]]})
+    assert told == {"pairs": [["a", MASK, "b", "c"], ["d", MASK], ["e"]]}
