@@ -28,6 +28,9 @@ from reviewer.cards.visible import visible
 LONGEST: Final = 20_000
 """A longer text is shown as it was written: nobody formats a book for a reviewer."""
 
+MOST_CELLS: Final = 5_000
+"""A table fills up its short rows: a hundred columns over a page of empty lines take seconds to draw."""
+
 
 class _Parser(MarkdownIt):
     """Keeps every destination as it was written: links are only read here, never followed."""
@@ -62,6 +65,7 @@ _SIMPLE: Final = {
     "strong": "strong",
     "s": "s",
 }
+_EMPTY_LINE: Final = re.compile(r"\n[ \t\r]*\n")
 _NUMBER: Final = re.compile(r"\d+")
 _PLAIN: Final = frozenset({"paragraph_open", "paragraph_close", "inline", "text", "softbreak"})
 _TAGS: Final = {*_SIMPLE.values(), "ol", "li", "br", "code", "pre", "small", "span", "mark"}
@@ -80,13 +84,20 @@ class Prose:
 
 def prose(text: str) -> Prose:
     """Return a text an agent wrote, formatted as it meant it where that hides nothing."""
-    if len(text) <= LONGEST:
+    if len(text) <= LONGEST and _cells(text) <= MOST_CELLS:
         writer = _Writer()
         tokens = _parse(text)
         writer.block(tokens)
         if _is_formatted(tokens) and not _is_lost(text, writer):
             return Prose(_sanitised(writer.html), writer.text.strip(), is_formatted=True)
     return Prose(format_html('<p class="kv__text">{}</p>', visible(text)), text, is_formatted=False)
+
+
+def _cells(text: str) -> int:
+    """Return how many cells the tables of a text have at most: each ends with an empty line."""
+    blocks = _EMPTY_LINE.split(text) if "|" in text else ()
+    lines = (block.split("\n") for block in blocks if "|" in block)
+    return sum(len(block) * (1 + max(line.count("|") for line in block)) for block in lines)
 
 
 def _parse(text: str) -> list[Token]:

@@ -107,6 +107,10 @@ def runs(text: str) -> list[Run]:
 
 
 def _word_runs(text: str) -> Iterator[Run]:
+    if text.isascii():
+        if text:
+            yield Run(text)
+        return
     at = 0
     for start, end, glyph in _mixed_words(text):
         if start > at:
@@ -143,6 +147,7 @@ def _hidden(text: str) -> Iterator[tuple[int, Glyph]]:
             yield match.start(), glyph_of(match[0])
 
 
+@lru_cache(maxsize=4096)
 def glyph_of(character: str) -> Glyph:
     """Return the mark of one character."""
     point = ord(character)

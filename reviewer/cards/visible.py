@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from django.utils.html import conditional_escape, format_html, format_html_join
+from typing import Final
+
+from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from reviewer.cards import unicode
 
+MOST_CHIPS: Final = 2_000
 _WORDS = {
     unicode.MIXED_WORD: _("This word mixes scripts: %(scripts)s"),
     unicode.LOOKALIKE_WORD: _("These letters look Latin but are %(scripts)s"),
@@ -15,11 +18,30 @@ _WORDS = {
 
 
 def visible(text: str) -> SafeString:
-    """Return text safe to show anywhere: escaped, hidden characters as ``.glyph`` chips."""
+    """Return text safe to show anywhere: escaped, hidden characters as ``.glyph`` chips.
+
+    After ``MOST_CHIPS`` of them the rest are written out: a megabyte of hidden characters would become sixty
+    of elements, and no browser draws those.
+    """
     runs = unicode.runs(text)
     if len(runs) == 1 and runs[0].glyph is None:
         return conditional_escape(text)
-    return format_html_join("", "{}", ((_run(run),) for run in runs))
+    parts: list[str] = []
+    rest = iter(runs)
+    chips = 0
+    for run in rest:
+        parts.append(_run(run))
+        chips += run.glyph is not None
+        if chips == MOST_CHIPS:
+            break
+    parts.append(conditional_escape("".join(map(_written_out, rest))))
+    return SafeString("".join(parts))
+
+
+def _written_out(run: unicode.Run) -> str:
+    if run.glyph is None:
+        return run.text
+    return f"{run.text if run.is_word else ''}‹{run.glyph.code}›"
 
 
 def _run(run: unicode.Run) -> SafeString:

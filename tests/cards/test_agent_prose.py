@@ -148,9 +148,13 @@ def test_a_long_text_begins_with_its_first_lines_and_says_how_long_it_is() -> No
         "![[" * 6000,
         "`" * 5000 + "a" + "`" * 4999,
         "<" * 9000,
+        "|a" * 100 + "\n" + "|-" * 100 + "\n" + "|\n" * 9000,
+        "a|" * 1200 + "\n" + "-|" * 1200 + "\n" + "x\n" * 7000,
+        "a\u200b" * 9000,
     ],
 )
 def test_a_hostile_text_costs_no_time(text: str) -> None:
     began = time.process_time()
     check(text)
     assert time.process_time() - began < 20
+    assert len(render.render_prose(text)) < 400_000

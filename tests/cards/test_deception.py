@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 from reviewer import cards
 from reviewer.cards import render, titles, unicode
+from reviewer.cards.visible import MOST_CHIPS
 from tests.cards.browser import Page
 from tests.cards.grammar import TEXT
 from tests.cards.making import Reviewer, tool_card
@@ -122,6 +123,17 @@ def test_a_deceptive_character_is_marked_wherever_it_stands(code: int, text: str
 def test_a_word_of_mixed_scripts_is_marked(text: str) -> None:
     assert len(marks(text)) == 1
     assert "glyph--word" in render.visible(text)
+
+
+def test_each_of_a_megabyte_of_marks_is_told_in_a_page_that_a_browser_can_draw() -> None:
+    text = "\u202e<b>" * 50_000 + "p\u0430ypal " * 20_000
+    html = str(render.visible(text))
+    assert html.count("U+202E") == 50_000
+    assert html.lower().count("cyrillic+latin") == 20_000
+    assert html.count("<span") + html.count("<mark") == MOST_CHIPS
+    assert "\u202e" not in html
+    assert "<b>" not in html
+    assert len(html) < 8 * len(text)
 
 
 @pytest.mark.parametrize("text", ORDINARY.values(), ids=ORDINARY)
