@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
 
 import psutil
 import psycopg
 import pytest
+from django.db import connection
 
 from agents_runtime import checkpointer, runs, tasks
 from agents_runtime.models import Run
@@ -21,16 +24,26 @@ PATIENCE = 60.0
 PAY = call("pay", to="a", amount=1)
 
 
-def end_sessions(application: str = "%") -> int:
-    """End the idle sessions of the application's role, as a restart of the server does."""
+def end_idle_sessions() -> int:
+    """End the sessions that this process's pools hold, as a restart of the server does; return how many."""
+    connection.close()
+    process = checkpointer._current()
+    held: list[Any] = [connection.pool, process.pool, process.async_pool]  # type: ignore[attr-defined]
+    numbers = [link.info.backend_pid for pool in held if pool is not None for link in pool._pool]
     with psycopg.connect(servers().superuser_url, autocommit=True) as link:
-        row = link.execute(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-            " WHERE usename = %s AND application_name LIKE %s",
-            [psycopg.conninfo.conninfo_to_dict(servers().app_url)["user"], application],
-        ).fetchone()
-    assert row is not None
-    return int(row[0])
+        link.execute("SELECT pg_terminate_backend(pid, 10_000) FROM unnest(%s::int[]) AS pid", [numbers])
+    return len(numbers)
+
+
+def test_no_request_fails_for_connections_that_died_while_nobody_used_them() -> None:
+    connection.ensure_connection()
+    with ExitStack() as held:
+        for _ in range(3):
+            held.enter_context(connection.pool.connection())  # type: ignore[attr-defined]
+    assert end_idle_sessions() >= 3
+    for _ in range(3):
+        assert Run.objects.count() == 0
+        connection.close()
 
 
 @pytest.mark.parametrize("agent", ["t-per-call", "t-async"])
@@ -39,7 +52,7 @@ def test_a_worker_whose_idle_connections_died_goes_on_at_once(agent: str) -> Non
     run = runs.start(agent, input=script([call(name, to="a", amount=1)]), requested_by="tests")
     tasks.start_run(str(run.pk))
     give(pending(run), APPROVE)
-    assert end_sessions() > 1
+    assert end_idle_sessions() > 1
     tasks.start_run(str(run.pk))
     assert fresh(run).status == "finished"
     assert effects.count(name) == 1
