@@ -28,6 +28,7 @@ from langgraph.pregel._task_status import CONTROL_WRITES
 from langgraph.runtime import RunControl
 from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from agents_runtime import checkpointer, registry
 from agents_runtime.anatomy import examine
@@ -238,9 +239,15 @@ def _outcome(error: BaseException | None, gate: Gate, delivery: Delivery) -> Out
 
 def _problems(error: ValidationError, answer: Json) -> tuple[Problem, ...]:
     return tuple(
-        Problem(pointer(item["loc"], answer, is_missing=item["type"] == "missing"), storable(item["msg"]))
+        Problem(pointer(item["loc"], answer, is_missing=item["type"] == "missing"), storable(_words(item)))
         for item in error.errors()
     )
+
+
+def _words(item: ErrorDetails) -> str:
+    """Return what a check of the agent's author says, without the class that Pydantic names before it."""
+    is_authors = item["type"] in {"value_error", "assertion_error"}
+    return (is_authors and str(item.get("ctx", {}).get("error", ""))) or item["msg"]
 
 
 def _detail(error: ValidationError) -> Sequence[Json]:

@@ -206,7 +206,7 @@ def _decision_title(task: ReviewTask, decision: Decision, name: str) -> str:
 def _decision_notes(task: ReviewTask, decision: Decision) -> list[str]:
     delivery = _DELIVERY.get(PauseStatus(task.pause.status), _NEVER_DELIVERED)
     facts = {"title": task.title, "digest": task.short_digest, "delivery": delivery}
-    notes = [_("%(title)s. Decided on %(digest)s. %(delivery)s") % facts]
+    notes = [_("%(title)s. Decided on digest %(digest)s. %(delivery)s") % facts]
     changes = card_of(task).mask.changes(changes_of(task, decision)[:CHANGES_TOLD])
     notes += [_change_words(change) for change in changes]
     answer = decode(decision.answer)

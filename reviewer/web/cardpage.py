@@ -201,7 +201,7 @@ def _holds(task: ReviewTask, reader: User) -> bool:
 
 def _what_title(task: ReviewTask, actions: Sequence[Action]) -> str:
     if not task.is_open:
-        return _("What was proposed")
+        return _("What was asked") if task.kind == ReviewTask.Kind.QUESTION else _("What was proposed")
     if task.kind == ReviewTask.Kind.CONTINUE:
         return _("Where the run stands")
     return _("What the agent asks") if _only_asks(task, actions) else _("What will happen")
@@ -244,12 +244,18 @@ def _earlier(task: ReviewTask, reader: User) -> list[Decision]:
     return list(decisions.order_by("-decided_at")[:EARLIER_SHOWN])
 
 
+def _place(pointer: str) -> str:
+    """Say a JSON pointer as a path of keys."""
+    return " › ".join(step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
+
+
 def _refusal_notice(task: ReviewTask) -> Notice | None:
     refusal = decode(task.refusal)
     if not refusal or not task.is_open:
         return None
     problems = [
-        f"{item['pointer']}: {item['message']}" if item["pointer"] else item["message"] for item in refusal
+        f"{_place(item['pointer'])}: {item['message']}" if item["pointer"] else item["message"]
+        for item in refusal
     ]
     return Notice(
         "warn",

@@ -17,10 +17,10 @@ def deadline_words(task: ReviewTask, card: Card) -> str:
         return ""
     named = {"time": _moment(task), "rule": task.expiry_label or task.policy_label}
     if task.overdue_at is not None:
-        return _("Overdue since %(time)s, by %(rule)s. It stays open until somebody decides.") % named
+        return _("Overdue since %(time)s. It stays open until somebody decides. Set by %(rule)s.") % named
     if ends_in_rejection(task, card):
-        return _("Undecided at %(time)s it is rejected, by %(rule)s. Nothing is run.") % named
-    return _("Undecided at %(time)s it stays open and is marked overdue, by %(rule)s.") % named
+        return _("If nobody decides by %(time)s, it is rejected and nothing runs. Set by %(rule)s.") % named
+    return _("If nobody decides by %(time)s, it stays open and is marked overdue. Set by %(rule)s.") % named
 
 
 def _moment(task: ReviewTask) -> str:

@@ -62,8 +62,8 @@ def as_shown(task: ReviewTask, decision: Decision | None, reader: User) -> AsSho
 def _drawn_by(showing: Showing) -> str:
     facts = {"version": showing.renderer_version, "language": language_name(showing.language)}
     if showing.renderer_version >= AUTHORS_OWN:
-        return _("Drawn by an author’s own renderer (%(version)s) in %(language)s, kept since") % facts
-    return _("Drawn by card renderer %(version)s in %(language)s, kept since") % facts
+        return _("Drawn by an author’s own renderer (%(version)s) in %(language)s, kept") % facts
+    return _("Drawn by card renderer %(version)s in %(language)s, kept") % facts
 
 
 def _shown_to(decision: Decision, reader: User) -> str:
@@ -112,11 +112,11 @@ def story_of(task: ReviewTask, decision: Decision | None, executions: Sequence[T
         return []
     facts: list[Fact] = []
     if decision.verdict == Verdict.APPROVE:
-        facts.append(Fact("equal", _("Sent exactly as proposed")))
+        facts.append(Fact("equal", _("Exactly what was proposed")))
     if decision.verdict == Verdict.EDIT:
         version = digest(decode(decision.answer))
         facts.append(
-            Fact("pencil", _("Sent as version %(digest)s") % {"digest": f"{version[:4]}…{version[-2:]}"})
+            Fact("pencil", _("Changed, version %(digest)s") % {"digest": f"{version[:4]}…{version[-2:]}"})
         )
     if task.pause.delivery_started_at:
         facts.append(Fact("send", _("The run was resumed with it"), task.pause.delivery_started_at))

@@ -137,7 +137,7 @@ def test_a_lead_sets_how_long_cards_may_wait_and_it_holds_for_new_cards(
     page = client_of(cast.reviewer).get("/queues/payments/").content.decode()
     assert "90 minutes to decide, then rejected" in page
     card = client_of(cast.reviewer).get(f"/tasks/{new.pk}/").content.decode()
-    assert "it is rejected, by queue Payments" in card
+    assert "it is rejected and nothing runs. Set by queue Payments." in card
     (told,) = AuditEvent.objects.filter(type="queue.deadline_set")
     assert (told.actor, told.queue_id) == (cast.lead, cast.payments.pk)
 
