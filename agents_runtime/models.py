@@ -116,6 +116,11 @@ class Run(models.Model):
         help_text="The kind of the error, if known.",
     )
     requested_by = models.CharField(max_length=64, help_text="Opaque reference to who started it.")
+    fed_by = models.TextField(
+        default="[]",
+        db_default="[]",
+        help_text="Canonical list of opaque references to those who gave it input since.",
+    )
     gates = models.TextField(default="{}", help_text="The agent's gates as recorded when the run started.")
     fingerprint = models.CharField(max_length=64, blank=True)
     epoch = models.BigIntegerField(default=0, help_text="Raised each time a worker takes the thread's lock.")
@@ -189,6 +194,10 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent_id} {self.short_id}"
+
+    def is_directed_by(self, reference: str) -> bool:
+        """Say whether this actor started the run or gave it input since: who told it what to do."""
+        return reference == self.requested_by or reference in decode(self.fed_by)
 
     @property
     def thread_id(self) -> str:

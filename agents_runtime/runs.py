@@ -136,8 +136,8 @@ def settle(run_id: UUID, *, outcome: str, result: Json = None, execution_id: int
 
 
 @transaction.atomic
-def add_input(run_id: UUID, input: Json, *, close_open_reviews: bool = False) -> Run:
-    """Start the next turn of a run that has finished one.
+def add_input(run_id: UUID, input: Json, *, requested_by: str = "", close_open_reviews: bool = False) -> Run:
+    """Start the next turn of a run that has finished one, on the word of ``requested_by``.
 
     A run that waits for people takes input only with ``close_open_reviews``: its open pauses are superseded,
     and a worker answers the model's unanswered calls in the thread before it hands the input over.
@@ -147,7 +147,9 @@ def add_input(run_id: UUID, input: Json, *, close_open_reviews: bool = False) ->
     _check_input(run.agent, input)
     _make_room(run, close_open_reviews=close_open_reviews)
     run.pending_input, run.finished_at, run.pruned_at = encode(input), None, None
-    _set_to_work(run, "pending_input", "finished_at", "pruned_at", "closes_reviews")
+    if requested_by and not run.is_directed_by(requested_by):
+        run.fed_by = encode([*decode(run.fed_by), requested_by])
+    _set_to_work(run, "pending_input", "finished_at", "pruned_at", "closes_reviews", "fed_by")
     return run
 
 

@@ -73,7 +73,7 @@ def claim_next(queue_slug: str, *, by: User) -> ReviewTask | None:
     task = (
         ReviewTask.objects.free()
         .filter(Q(assigned_to__isnull=True) | Q(assigned_to=by), queue=queue)
-        .exclude(run__requested_by=by.reference)
+        .exclude(permissions.directed_tasks(by))
         .select_for_update(of=("self",), skip_locked=True)
         .order_by("due_at", "created_at", "pk")
         .first()
@@ -140,9 +140,11 @@ def hold(task: ReviewTask, *, by: User) -> None:
 
 
 def guard_may_decide(task: ReviewTask, *, by: User, subject: str = "") -> None:
-    """Raise ``NotAllowed`` unless the person is a member of the queue and did not start the run."""
+    """Raise ``NotAllowed`` unless the person is a member of the queue and did not tell the run what to do."""
     if task.run.requested_by == by.reference:
         raise NotAllowed(_("Whoever started a run cannot decide its tasks."))
+    if task.run.is_directed_by(by.reference):
+        raise NotAllowed(_("Whoever gave a run input cannot decide its tasks."))
     if permissions.is_member(by, task.queue_id):
         return
     if subject:

@@ -140,7 +140,7 @@ def place_of(card: cards.Card, pointer: str) -> str:
 
 def may_uncover(task: ReviewTask, *, by: User) -> bool:
     """Say whether this person may see the secrets of a card: whoever could decide it, and nobody else."""
-    return task.run.requested_by != by.reference and permissions.is_member(by, task.queue_id)
+    return not task.run.is_directed_by(by.reference) and permissions.is_member(by, task.queue_id)
 
 
 def _closed(task: ReviewTask, card: cards.Card, *, by: User) -> Sequence[str]:

@@ -90,13 +90,18 @@ def wake(run_id: UUID, *, by: User) -> Run:
 
 @transaction.atomic
 def add_input(run_id: UUID, *, input: Json, by: User, close_open_reviews: bool = False) -> Run:
-    """Give a run its next input; ``Conflict`` names the tasks that are open, unless they are to be closed."""
+    """Give a run its next input; ``Conflict`` names the tasks that are open, unless they are to be closed.
+
+    Whoever does can never decide its tasks from then on, as whoever started it.
+    """
     guard_may_feed(queries.get_run(by, run_id), by=by)
     tasks = queries.open_tasks_of_run(runs.lock_run(run_id))
     open_tasks = tasks.count()
     if open_tasks and not close_open_reviews:
         raise _open_reviews(open_tasks, list(queries.visible_tasks(by).filter(pk__in=tasks.values("pk"))))
-    run = runs.add_input(run_id, input=input, close_open_reviews=close_open_reviews)
+    run = runs.add_input(
+        run_id, input=input, requested_by=by.reference, close_open_reviews=close_open_reviews
+    )
     if close_open_reviews and run.closes_reviews:
         record("run.reviews_closed", actor=by, subject=of_run(run, tasks=open_tasks))
     record("run.input_added", actor=by, subject=of_run(run, input_digest=digest(input)))

@@ -47,6 +47,11 @@ def visible_tasks(user: User) -> Q:
     )
 
 
+def directed_tasks(user: User) -> Q:
+    """Return the condition on ``ReviewTask`` for those of runs that this person started or gave input."""
+    return Q(run__requested_by=user.reference) | Q(run__fed_by__contains=f'"{user.reference}"')
+
+
 def visible_runs(user: User) -> Q:
     """Return the condition on ``Run`` for the runs this person may see."""
     if sees_all_queues(user):

@@ -91,7 +91,7 @@ def next_task(reader: User, task: ReviewTask) -> ReviewTask | None:
         and (
             other.claimed_by_id in {None, reader.pk} or not other.claimed_until or other.claimed_until <= now
         )
-        and other.run.requested_by != reader.reference
+        and not other.run.is_directed_by(reader.reference)
     ]
     return next(
         (other for other in waiting if _order(other) >= _order(task)), waiting[0] if waiting else None

@@ -45,8 +45,8 @@ class Stage:
 
 
 def may_decide(task: ReviewTask, reader: User) -> bool:
-    """Say whether the reader could decide this task if it were free: a member who did not start its run."""
-    return task.run.requested_by != reader.reference and permissions.is_member(reader, task.queue_id)
+    """Say whether the reader could decide this task if it were free: a member who did not direct its run."""
+    return not task.run.is_directed_by(reader.reference) and permissions.is_member(reader, task.queue_id)
 
 
 def executions_of(task: ReviewTask) -> Sequence[ToolExecution]:
@@ -86,6 +86,14 @@ def _open_stage(task: ReviewTask, reader: User) -> Stage:
             icon="lock",
             word=_("Your own run"),
             text=_("Whoever started a run cannot decide its tasks. Somebody in %(queue)s will.")
+            % {"queue": task.queue.name},
+        )
+    if task.run.is_directed_by(reader.reference):
+        return Stage(
+            "watching",
+            icon="lock",
+            word=_("Your own input"),
+            text=_("Whoever gave a run input cannot decide its tasks. Somebody else in %(queue)s will.")
             % {"queue": task.queue.name},
         )
     if not may_decide(task, reader):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from agents_runtime import runs
 from agents_runtime.canonical import Json, decode
 from agents_runtime.engine import CLOSED_CALL, Engine
 from agents_runtime.errors import InvalidInput, WrongState
 from agents_runtime.models import Run
+from reviewer import claims, steering
+from reviewer.decisions import decide
+from reviewer.errors import NotAllowed
 from reviewer.models import AuditEvent, ReviewTask
 from tests.agents import effects
+from tests.cast import Cast
 from tests.runtime.crashing import KILLED, advance_in_child
 from tests.runtime.driving import (
     APPROVE,
@@ -29,6 +35,7 @@ from tests.runtime.driving import (
     start,
 )
 
+ClientOf = Callable[..., Client]
 pytestmark = pytest.mark.usefixtures("runtime")
 PAY = call("pay", to="a", amount=1)
 LOOK = call("look", what="x")
@@ -214,3 +221,30 @@ def test_an_answer_that_came_first_wins() -> None:
     with pytest.raises(WrongState):
         runs.add_input(run.pk, NEXT, close_open_reviews=True)
     assert advance(run).status == "finished"
+
+
+def test_whoever_gave_a_run_its_input_decides_none_of_its_cards(cast: Cast, client_of: ClientOf) -> None:
+    """Else a lead could tell an agent to pay, and approve it alone."""
+    run = start("t-per-call", script([PAY]))
+    assert advance(run).status == "waiting"
+    steering.add_input(run.pk, input=script([PAY]), by=cast.lead, close_open_reviews=True)
+    assert advance(run).status == "waiting"
+    task = ReviewTask.objects.get(run=run, status="open")
+    with pytest.raises(NotAllowed, match="gave a run input"):
+        decide(task.pk, by=cast.lead, answer=APPROVE, digest=task.digest)
+    with pytest.raises(NotAllowed):
+        claims.claim(task.pk, by=cast.lead)
+    with pytest.raises(NotAllowed):
+        claims.assign(task.pk, to=cast.lead, by=cast.admin)
+    assert claims.claim_next(task.queue.slug, by=cast.lead) is None
+    page = client_of(cast.lead).get(f"/tasks/{task.pk}/").content.decode()
+    assert "Whoever gave a run input cannot decide its tasks." in page
+    assert 'value="approve"' not in page
+    decide(task.pk, by=cast.reviewer, answer=APPROVE, digest=task.digest)
+    assert advance(run).status == "finished"
+
+    steering.add_input(run.pk, input=script([PAY]), by=cast.admin)
+    assert advance(run).status == "waiting"
+    task = ReviewTask.objects.get(run=run, status="open")
+    with pytest.raises(NotAllowed):  # what they said once stands in the conversation still
+        decide(task.pk, by=cast.lead, answer=APPROVE, digest=task.digest)
