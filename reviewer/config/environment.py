@@ -110,7 +110,7 @@ def database(url: str, *, pool: dict[str, int] | bool) -> dict[str, object]:
         "PORT": named["port"],
         "OPTIONS": options,
         "CONN_MAX_AGE": 0,
-        "CONN_HEALTH_CHECKS": True,  # idle ones die with a restart of the server
+        "CONN_HEALTH_CHECKS": False,
     }
 
 
