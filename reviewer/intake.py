@@ -12,7 +12,7 @@ from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, insert, upda
 from agents_runtime.desk import OpenedPause, Progress, ReviewRequest
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.states import PauseStatus
-from reviewer import live
+from reviewer import cards, live
 from reviewer.accounts.models import User
 from reviewer.audit.record import record
 from reviewer.audit.subjects import of_execution, of_pause, of_run, of_task
@@ -177,7 +177,17 @@ def title_of(request: ReviewRequest) -> str:
     if request.kind == ReviewTask.Kind.CONTINUE:
         nodes = ", ".join(map(str, request.arguments["next"]))
         return title(gettext("Continue with {nodes}"), "", {"nodes": nodes})
-    return title(request.title_template or None, request.tool, request.arguments)
+    card = cards.build(
+        cards.CardRequest(
+            card_id="",
+            tool=request.tool,
+            args=request.arguments,
+            response_schema=request.response_schema,
+            args_schema=request.args_schema,
+            title_template=request.title_template or None,
+        )
+    )
+    return card.title
 
 
 def card_digest(request: ReviewRequest, where: Route) -> str:

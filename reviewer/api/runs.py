@@ -82,4 +82,5 @@ def add_input(request: ApiRequest, run_id: UUID, body: NewInput) -> RunShape:
 
 
 def _shape(request: ApiRequest, run: Run) -> RunShape:
-    return run_shape(run, visible_tasks=queries.visible_in_run(request.auth, run))
+    visible = queries.visible_in_run(request.auth, run)
+    return run_shape(run, visible_tasks=visible, reader=request.auth)

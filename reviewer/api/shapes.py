@@ -1,32 +1,39 @@
 """What programs get: the shapes of runs, tasks, decisions and events, made from the rows they show.
 
 Values of agents leave as the JSON they are; only a run's pauses are cut where a person may not see their
-tasks.
+tasks, and secrets are masked for whoever could not decide.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from ninja.responses import NinjaJSONEncoder
 from pydantic import BaseModel, Field
 
-from agents_runtime.canonical import decode
+from agents_runtime.canonical import Json, decode
 from agents_runtime.compiled import SOME_ID, Compiled
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.states import ExecutionStatus
+from reviewer.accounts import permissions
 from reviewer.accounts.models import User
 from reviewer.api.problems import Pointed
+from reviewer.cards import Card
 from reviewer.cards.diff import Change
+from reviewer.cards.secrets import masked
 from reviewer.intake import person_of
 from reviewer.models import AuditEvent, Decision, ReviewTask, Showing
+from reviewer.openings import may_uncover
 from reviewer.shown import card_of, changes_of
 
 Item = TypeVar("Item")
+SECRET_SIGNS = ('"writeOnly":true', '"format":"password"')
+"""How a canonical schema says that a value is not for showing."""
 
 
 class Page(BaseModel, Generic[Item]):
@@ -215,13 +222,15 @@ def task_row(task: ReviewTask) -> TaskRow:
     return TaskRow(**_row_fields(task))
 
 
-def task_card(task: ReviewTask) -> Task:
-    """Return the whole card of a task."""
+def task_card(task: ReviewTask, *, reader: User) -> Task:
+    """Return the whole card of a task; who could not decide it gets its secrets masked, as on its page."""
+    card = None if may_uncover(task, by=reader) else card_of(task)
     decisions = task.decisions.select_related("person", "showing").order_by("-decided_at")
     decision = None if task.is_open else decisions.first()
+    refused = decode(task.refused_answer)
     return Task(
         **_row_fields(task),
-        args=task.arguments,
+        args=card.mask.value(task.arguments) if card else task.arguments,
         response_schema=task.schema,
         allowed_decisions=_allowed(task),
         args_schema=decode(task.args_schema),
@@ -231,10 +240,14 @@ def task_card(task: ReviewTask) -> Task:
         policy=task.policy_label,
         digest=task.digest,
         previous=task.previous_id,
-        refused_answer=decode(task.refused_answer),
+        refused_answer=_masked_answer(card, refused) if card else refused,
         refusal=[Pointed(**problem) for problem in decode(task.refusal)],
-        decision=decision_made(decision) if decision else None,
+        decision=decision_made(decision, masked_by=card) if decision else None,
     )
+
+
+def _masked_answer(card: Card, answer: Json) -> Json:
+    return masked(card.for_the_record(answer))
 
 
 def _row_fields(task: ReviewTask) -> dict[str, Any]:
@@ -267,19 +280,22 @@ def _allowed(task: ReviewTask) -> list[str]:
     return [choice.verdict for choice in card_of(task).choices]
 
 
-def decision_made(decision: Decision) -> DecisionMade:
-    """Return the shape of a decision."""
+def decision_made(decision: Decision, *, masked_by: Card | None = None) -> DecisionMade:
+    """Return the shape of a decision, without its secrets where its card is given to mask them."""
+    answer, changes = decode(decision.answer), changes_of(decision.task, decision)
+    if masked_by is not None:
+        answer, changes = _masked_answer(masked_by, answer), masked_by.mask.changes(changes)
     return DecisionMade(
         task=decision.task_id,
         verdict=decision.verdict,
-        answer=decode(decision.answer),
+        answer=answer,
         digest=decision.digest,
         decided_by=decision.person_name,
         decided_at=decision.decided_at,
         via=decision.via,
         reason_code=decision.reason_code,
         comment=decision.comment,
-        changes=[_change(change) for change in changes_of(decision.task, decision)],
+        changes=[_change(change) for change in changes],
         shown=_shown(decision.showing) if decision.showing else None,
     )
 
@@ -296,8 +312,12 @@ def _shown(showing: Showing) -> CardShown:
     )
 
 
-def run_shape(run: Run, *, visible_tasks: Collection[UUID]) -> RunShape:
-    """Return the shape of a run for someone who may see these of its tasks."""
+def run_shape(run: Run, *, visible_tasks: Collection[UUID], reader: User) -> RunShape:
+    """Return the shape of a run for someone who may see these of its tasks.
+
+    Who sees them without being asked, as whoever started it and auditors do, gets no secret with a pause.
+    """
+    is_asked = not (run.is_directed_by(reader.reference) or permissions.sees_all_queues(reader))
     requester = person_of(run.requested_by)
     tasks = _tasks_in_run.rows(run.pk)
     return RunShape(
@@ -314,14 +334,36 @@ def run_shape(run: Run, *, visible_tasks: Collection[UUID]) -> RunShape:
         finished_at=run.finished_at,
         checkpoints_deleted_at=run.thread_deleted_at,
         pauses=[
-            _pause(pause, [task.pk for task in tasks if task.pause_id == pause.pk], visible_tasks)
+            _pause(
+                pause,
+                [task.pk for task in tasks if task.pause_id == pause.pk],
+                visible_tasks,
+                value_of=_whole_value if is_asked else partial(_masked_value, run),
+            )
             for pause in _pauses_in_run.rows(run.pk)
         ],
         in_doubt=[_doubt(execution) for execution in _doubts_in_run.rows(run.pk)],
     )
 
 
-def _pause(pause: Pause, tasks: Sequence[UUID], visible_tasks: Collection[UUID]) -> PauseShape:
+def _whole_value(pause: Pause) -> Json:
+    return decode(pause.value)
+
+
+def _masked_value(run: Run, pause: Pause) -> Json:
+    """Return what a pause asked without secrets; nothing of it where a schema says which they are."""
+    schemas = pause.response_schema + run.agent.tools
+    is_told_by_schema = any(sign in schemas for sign in SECRET_SIGNS)
+    return None if is_told_by_schema else masked(decode(pause.value))
+
+
+def _pause(
+    pause: Pause,
+    tasks: Sequence[UUID],
+    visible_tasks: Collection[UUID],
+    *,
+    value_of: Callable[[Pause], Json],
+) -> PauseShape:
     """Return the shape of a pause; ``tasks`` are the keys of its tasks, in order."""
     may_see = bool(tasks) and all(task in visible_tasks for task in tasks)
     return PauseShape(
@@ -333,7 +375,7 @@ def _pause(pause: Pause, tasks: Sequence[UUID], visible_tasks: Collection[UUID])
         status=pause.status,
         tool=pause.tool,
         tool_call_id=pause.tool_call_id,
-        value=decode(pause.value) if may_see else None,
+        value=value_of(pause) if may_see else None,
         response_schema=decode(pause.response_schema) if may_see else None,
         error=pause.error,
         tasks=[task for task in tasks if task in visible_tasks],

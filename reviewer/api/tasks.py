@@ -111,4 +111,4 @@ def claim_next(request: ApiRequest, slug: str) -> Status[Task] | Status[None]:
 
 def _card(request: ApiRequest, task: ReviewTask) -> Task:
     opened(task, by=request.auth, via="api")
-    return task_card(task)
+    return task_card(task, reader=request.auth)

@@ -71,8 +71,13 @@ class Card:
     """One question to a person."""
 
     request: CardRequest
-    title: str
     choices: tuple[Choice, ...]
+
+    @cached_property
+    def title(self) -> str:
+        """What it is about, in one line without secrets: lists and the trail hold it, too."""
+        request = self.request
+        return titles.title(request.title_template, request.tool, self.mask.value(request.args))
 
     def choice(self, verdict: str) -> Choice | None:
         """Return the decision of this name, or None where it is not allowed."""
@@ -173,8 +178,7 @@ def build(request: CardRequest) -> Card:
     allowed = choices(
         request.response_schema, tool=request.tool, args=request.args, args_schema=request.args_schema
     )
-    title = titles.title(request.title_template, request.tool, request.args)
-    return Card(request=request, title=title, choices=allowed)
+    return Card(request=request, choices=allowed)
 
 
 def changes_of(card: Card, answer: Json) -> tuple[Change, ...]:

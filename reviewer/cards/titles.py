@@ -110,7 +110,9 @@ def _from_arguments(tool: str, args: Json) -> str:
         []
         if not isinstance(args, dict)
         else [
-            text for key in _telling_first(args) if not is_secret_name(key) and (text := _scalar(args[key]))
+            text
+            for key in _telling_first(args)
+            if not is_secret_name(key) and args[key] != MASK and (text := _scalar(args[key]))
         ]
     )
     name = humanise(tool) if _NAME.fullmatch(tool) else tool  # what is words already stays as it is

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from agents_runtime.canonical import encode
+from agents_runtime.desk import ReviewRequest
+from agents_runtime.models import Pause
+from reviewer.decisions import decide
 from reviewer.models import ReviewTask
 from tests.cast import Cast
-from tests.deciding.making import APPROVE, open_refund
+from tests.deciding.making import APPROVE, decision_schema, open_refund, pause_run
 from tests.doors import ApiClient, json_of
 
 Programs = Callable[..., ApiClient]
@@ -171,3 +176,50 @@ def test_pauses_of_a_run_keep_what_belongs_to_queues_one_is_not_in(
     shown = json_of(api_client(cast.reviewer).get(f"runs/{task.run_id}"))
     assert [pause["tasks"] for pause in shown["pauses"]] == [[]]
     assert [pause["response_schema"] for pause in shown["pauses"]] == [None]
+
+
+LOGIN_ARGS: Any = {
+    "type": "object",
+    "properties": {
+        "user": {"type": "string"},
+        "pin": {"type": "string", "writeOnly": True},
+        "api_key": {"type": "string"},
+    },
+}
+SECRETS = {"pin": "hunter2-pin", "api_key": "hunter2-key"}
+
+
+@pytest.mark.parametrize("name", [name for name, status in SEEN_BY.items() if status == 200])
+@pytest.mark.parametrize("is_decided", [False, True])
+def test_secrets_go_only_to_those_who_could_decide(
+    cast: Cast, api_client: Programs, name: str, is_decided: bool
+) -> None:
+    args = {"user": "ann", **SECRETS}
+    request = ReviewRequest(
+        position=0,
+        kind="tool_call",
+        tool="reset_login",
+        tool_call_id="c1",
+        arguments=args,
+        response_schema=decision_schema("reset_login", LOGIN_ARGS),
+        refused_answer=_edit(args),
+    )
+    pause = pause_run(request, by=cast.developer)
+    Pause.objects.filter(pk=pause.pk).update(
+        value=encode({"type": "tool_approval", "name": "reset_login", "args": args}),
+        response_schema=encode(request.response_schema),
+    )
+    task = pause.tasks.get()
+    if is_decided:
+        changed = _edit({**args, "pin": "hunter2-new", "api_key": "hunter2-too"})
+        decide(task.pk, by=cast.reviewer2, answer=changed, digest=task.digest)
+    program = api_client(cast.people[name])
+    answers = [program.get(f"tasks/{task.pk}"), program.get(f"runs/{task.run_id}")]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    told = [answer.content.decode() for answer in answers]
+    assert "ann" in told[0], told
+    assert [("hunter2" in text) for text in told] == [DECIDED_BY[name] == 200] * 2
+
+
+def _edit(args: Any) -> Any:
+    return {"type": "edit", "edited_action": {"name": "reset_login", "args": args}}

@@ -200,3 +200,14 @@ def test_each_item_of_a_list_is_masked_by_its_own_schema() -> None:
     )
     told = card.mask.value({"pairs": [["a", "s1", "b", "c"], ["d", "s2"], ["e"]]})
     assert told == {"pairs": [["a", MASK, "b", "c"], ["d", MASK], ["e"]]}
+
+
+@pytest.mark.parametrize("template", [None, "Reset {pin}", "Reset {user.pin} of {user.name}"])
+def test_a_title_holds_nothing_that_the_schema_says_is_not_for_showing(template: str | None) -> None:
+    pin = {"type": "string", "writeOnly": True}
+    user = {"type": "object", "properties": {"pin": {"type": "string", "format": "password"}}}
+    schema = {"type": "object", "properties": {"pin": pin, "user": user}}
+    args = {"pin": "4711", "user": {"pin": "4712", "name": "ann"}}
+    title_of_card = tool_card(schema, args, title_template=template).title
+    assert "471" not in title_of_card
+    assert title_of_card.startswith("Reset" if template else "Act")

@@ -74,4 +74,4 @@ def _wait(run: Run, *, seconds: float) -> Run:
 
 def _as_json(run: Run, user: User) -> str:
     visible = queries.visible_tasks(user).filter(run=run).values_list("pk", flat=True)
-    return as_json(run_shape(run, visible_tasks=set(visible)))
+    return as_json(run_shape(run, visible_tasks=set(visible), reader=user))
