@@ -104,6 +104,8 @@ def bar_note(task: ReviewTask, verdict: str) -> str:
         "respond": _("An answer approves no action."),
         "answer": _("The agent gets exactly this."),
     }
+    if task.kind == ReviewTask.Kind.CONTINUE:
+        return _("The run goes on with its next step.")
     return notes.get(verdict) or (
         _("The agent gets what you answer.") if not task.tool else _("What you see is what is sent.")
     )

@@ -169,7 +169,7 @@ def build_page(
         shown=None if task.is_open else as_shown(task, decision, reader),
         before=asked_before(task, reader),
         siblings=task.pause.tasks.count(),
-        what_title=_what_title(task, actions),
+        what_title=_what_title(task, actions or actions_of(card, task)),
         what_note=_what_note(task, actions),
         hidden=card.hidden + unicode.count(task.said),
         said=draw.render_prose(task.said) if task.said else None,
@@ -201,7 +201,7 @@ def _holds(task: ReviewTask, reader: User) -> bool:
 
 def _what_title(task: ReviewTask, actions: Sequence[Action]) -> str:
     if not task.is_open:
-        return _("What was asked") if task.kind == ReviewTask.Kind.QUESTION else _("What was proposed")
+        return _("What was asked") if _only_asks(task, actions) else _("What was proposed")
     if task.kind == ReviewTask.Kind.CONTINUE:
         return _("Where the run stands")
     return _("What the agent asks") if _only_asks(task, actions) else _("What will happen")
