@@ -116,7 +116,8 @@ if (pane) {
     const field = form?.querySelector("input:not([type=hidden]), textarea, select");
     const wanted = ["[data-focus]", "[autofocus]", "[data-first]"].map((hook) => pane.querySelector(hook)).find(Boolean);
     const first = wanted ?? field ?? pane.querySelector("[data-card-title]");
-    first?.focus({ preventScroll: true });
+    // htmx has put the focus on [autofocus] already, and the reader may have gone on from there.
+    if (!first?.matches("[autofocus]")) first?.focus({ preventScroll: true });
     (first?.matches("[data-focus], [autofocus]") ? first : form)?.scrollIntoView({ block: "nearest" });
   });
 }
