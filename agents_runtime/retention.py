@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Q, QuerySet, When
 from django.db.models.functions import Now
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
@@ -73,5 +73,9 @@ def guard_has_thread(run: Run) -> None:
 
 
 def mark_pruned(run: Run, epoch: int) -> None:
-    """Note that nothing is left to prune; the epoch that did it has come to its end."""
-    Run.objects.filter(pk=run.pk).update(pruned_at=Now(), settled_epoch=epoch)
+    """Note that nothing is left to prune; the epoch that did it has come to its end.
+
+    A run that was given new input meanwhile is not over any more: its next turn is pruned in its time.
+    """
+    is_over = When(status__in=OVER, then=Now())
+    Run.objects.filter(pk=run.pk).update(pruned_at=Case(is_over, default=None), settled_epoch=epoch)
