@@ -15,11 +15,13 @@ from django.templatetags.static import static
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language, get_language_info
 
-from agents_runtime.canonical import decode, encode_in_order, storable
+from agents_runtime.canonical import Json, decode, encode_in_order, storable
 from reviewer import cards
 from reviewer.cards import render as draw
 from reviewer.cards import unicode
 from reviewer.cards.diff import Change
+from reviewer.cards.masking import Mask
+from reviewer.cards.secrets import masked
 from reviewer.cards.view import Row
 from reviewer.models import Decision, ReviewTask, Showing
 from reviewer.models.queues import Risk
@@ -83,6 +85,25 @@ def changes_of(task: ReviewTask, decision: Decision) -> Sequence[Change]:
 def kept_changes(changes: Sequence[Change]) -> str:
     """Return changes as they are kept with a decision."""
     return encode_in_order([change.to_json() for change in changes])
+
+
+def told_record(payload: str) -> Json:
+    """Return what an event of the trail records, as people and programs are told: secret names masked.
+
+    The trail itself lacks only what a schema calls secret, because a name may mislead and evidence must not
+    get lost; whoever exports it gets it as it is.
+    """
+    record: Json = decode(payload)
+    facts = record.get("facts") if isinstance(record, dict) else None
+    if not isinstance(facts, dict):
+        return record
+    told = dict(facts)
+    if answer := told.get("answer"):
+        told["answer"] = encode_in_order(masked(decode(answer)))
+    if changes := told.get("changes"):
+        known = (Change.from_json(change) for change in decode(changes))
+        told["changes"] = kept_changes(Mask(True, True).changes(known))
+    return {**record, "facts": told}
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from reviewer.cards.secrets import masked
 from reviewer.intake import person_of
 from reviewer.models import AuditEvent, Decision, ReviewTask, Showing
 from reviewer.openings import may_uncover
-from reviewer.shown import card_of, changes_of
+from reviewer.shown import card_of, changes_of, told_record
 
 Item = TypeVar("Item")
 SECRET_SIGNS = ('"writeOnly":true', '"format":"password"')
@@ -408,7 +408,7 @@ def event(found: AuditEvent) -> Event:
         agent=found.agent,
         tool=found.tool,
         outcome=found.outcome,
-        payload=decode(found.payload),
+        payload=told_record(found.payload),
     )
 
 

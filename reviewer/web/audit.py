@@ -23,7 +23,7 @@ from reviewer.audit.words import DECISIONS, VERDICT_WORDS, fact_words, outcome_c
 from reviewer.cards import render as draw
 from reviewer.models import AuditEvent, Decision, Queue, ReviewTask
 from reviewer.queries import AuditFilter
-from reviewer.shown import card_of, changes_of
+from reviewer.shown import card_of, changes_of, told_record
 from reviewer.web.decided import as_shown
 from reviewer.web.keyset import keyset_page
 from reviewer.web.reasons import reason_words
@@ -70,12 +70,13 @@ def event(request: HttpRequest, event_id: int) -> HttpResponse:
     found = queries.get_audit_event(reader, event_id)
     related = list(queries.related_events(reader, found)[:RELATED_SHOWN])
     task = queries.visible_tasks(reader).filter(pk=found.task_id).first() if found.task_id else None
+    record = told_record(found.payload)
     context = {
         "event": found,
         "title": title_of(found),
         "queue": Queue.objects.filter(pk=found.queue_id).first() if found.queue_id else None,
-        "payload": json.dumps(decode(found.payload), indent=2, ensure_ascii=False, sort_keys=True),
-        "facts": list(fact_words(decode(found.payload).get("facts") or {})),
+        "payload": json.dumps(record, indent=2, ensure_ascii=False, sort_keys=True),
+        "facts": list(fact_words(record.get("facts") or {})),
         "related": related,
         "previous": related[related.index(found) - 1] if found in related[1:] else None,
         **_card_context(task, reader),
