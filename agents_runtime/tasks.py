@@ -57,6 +57,8 @@ def _advance(run_id: str) -> None:
             steps.advance(UUID(run_id))
     except Exception:  # the shell: whatever it was, the sweep tries again
         log.exception("a run could not be brought forward", extra={"run": run_id})
+    finally:
+        connection.close()  # back into the pool
 
 
 def _drop_dead_connections() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from celery import Celery
 
@@ -10,4 +11,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "reviewer.config.settings")
 
 app = Celery("countersign")
 app.config_from_object("django.conf:settings", namespace="CELERY")
+# Celery closes Django's whole pool before and after each task otherwise: four new sessions for each run.
+app.conf["CELERY_DB_REUSE_MAX"] = sys.maxsize
 app.autodiscover_tasks(["agents_runtime"])
