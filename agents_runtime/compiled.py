@@ -23,6 +23,8 @@ Row = TypeVar("Row", bound=models.Model)
 SOME_ID = UUID("5c0c9d0b-7a0e-4c43-9f5e-3a1d1f0f6b7e")
 SOME_NUMBER, ANOTHER_NUMBER = 1_973_421_867, 1_604_255_913
 NOW = "STATEMENT_TIMESTAMP()"
+MOST_PREPARED = 400
+"""Statements that a session keeps: more than there are, for what it forgets is planned anew."""
 _populators: Any = get_related_populators  # the stubs are those of a later Django
 
 
@@ -193,6 +195,7 @@ def _cursor() -> Any:
     """Return a cursor as ``connection.cursor()`` does: it watches transactions, and errors are Django's."""
     connection.ensure_connection()
     link: Any = connection
+    link.connection.prepared_max = MOST_PREPARED
     return link._prepare_cursor(_Prepared(link.connection))  # noqa: SLF001
 
 

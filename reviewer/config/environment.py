@@ -88,7 +88,7 @@ def read_environment() -> Environment:
     )
 
 
-def database(url: str, *, pool: dict[str, int] | bool) -> dict[str, object]:
+def database(url: str, *, pool: dict[str, int] | bool, prepare: bool = True) -> dict[str, object]:
     """Return Django's description of the PostgreSQL database at ``url``; socket folders go in ``?host=``."""
     if urlsplit(url).scheme not in {"postgres", "postgresql"}:
         raise ImproperlyConfigured(
@@ -99,6 +99,8 @@ def database(url: str, *, pool: dict[str, int] | bool) -> dict[str, object]:
     except ProgrammingError as problem:
         raise ImproperlyConfigured(f"DATABASE_URL cannot be read: {problem}") from problem
     named = {key: str(options.pop(key, "")) for key in ("dbname", "user", "password", "host", "port")}
+    # Only cursors that ask for it prepare anything; without this number none may.
+    options["prepare_threshold"] = 0 if prepare else None
     if pool:
         options["pool"] = pool
     return {

@@ -95,7 +95,11 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 DATABASE_POOL = 12
 DATABASES = {
-    "default": database(ENV.database_url, pool={"min_size": 1, "max_size": DATABASE_POOL, "timeout": 10})
+    "default": database(
+        ENV.database_url,
+        pool={"min_size": 1, "max_size": DATABASE_POOL, "timeout": 10},
+        prepare=ENV.prepare,
+    )
 }
 COUNTERSIGN_PREPARE = ENV.prepare
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

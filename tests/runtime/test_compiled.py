@@ -82,3 +82,16 @@ def test_rows_keep_the_order_and_the_conditions_of_the_query(run: Run) -> None:
         lambda run_id: Pause.objects.filter(run=run_id, status=PauseStatus.PENDING).order_by("place"), SOME_ID
     )
     assert [pause.place for pause in pending.rows(run.pk)] == [1, 2]
+
+
+def test_postgresql_plans_a_statement_once_in_a_session(run: Run) -> None:
+    with transaction.atomic():
+        for _ in range(3):
+            update(run, "error", now=["updated_at"])
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT generic_plans + custom_plans FROM pg_prepared_statements "
+                'WHERE statement LIKE \'UPDATE "agents_runtime_run" SET "error" = $1, "updated_at"%\''
+            )
+            (planned,) = cursor.fetchone()
+    assert planned >= 3
