@@ -24,6 +24,9 @@ _locked_started = Compiled(
     ),
     SOME_ID,
 )
+_of_pause = Compiled(
+    lambda pause_id: ToolExecution.objects.filter(pause=pause_id).only("position", "status"), SOME_ID
+)
 LOST = "The worker ended while the tool ran; nobody knows whether it took effect."
 
 
@@ -40,7 +43,7 @@ def mark_doubts(run: Run) -> Doubts:
     started = _locked_started.rows(run.pk)
     lost = [execution for execution in started if execution.in_doubt_since is None]
     for execution in lost:
-        execution.in_doubt_since = database_now()
+        execution.in_doubt_since = run.moment
         execution.save(update_fields=["in_doubt_since"])
         _doubt_pause(execution.pause)
     return Doubts(all=started, new=lost)
@@ -84,7 +87,7 @@ def have_unrun_positions(pause: Pause) -> bool:
 
 
 def _are_left(pause: Pause, ends: Collection[str]) -> bool:
-    ended = set(ToolExecution.objects.filter(pause=pause, status__in=ends).values_list("position", flat=True))
+    ended = {execution.position for execution in _of_pause.rows(pause.pk) if execution.status in ends}
     answers = pause.answer_list
     return any(
         allowed_arguments(call, answer)[0] and position not in ended

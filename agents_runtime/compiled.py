@@ -37,6 +37,7 @@ class _Shape:
     places: Sequence[tuple[int, int]]
     columns: slice
     names: Sequence[str]
+    annotations: Sequence[tuple[str, int]]
     populators: Sequence[Any]
 
 
@@ -79,6 +80,8 @@ class Compiled(Generic[Row]):
 
     def _row(self, shape: _Shape, found: tuple[Any, ...]) -> Row:
         row = cast(type[Row], self._model).from_db(connection.alias, shape.names, found[shape.columns])
+        for name, place in shape.annotations:
+            setattr(row, name, found[place])
         for populator in shape.populators:
             populator.populate(found, row)
         return row
@@ -101,6 +104,7 @@ class Compiled(Generic[Row]):
             ],
             columns=columns,
             names=[column.target.attname for column, _, _ in compiler.select[columns]],
+            annotations=list(compiler.annotation_col_map.items()),
             populators=_populators(compiler.klass_info, compiler.select, connection.alias),
         )
         return self._shape

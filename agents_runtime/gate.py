@@ -215,7 +215,7 @@ class Gate(BaseCallbackHandler):
         """Record how an attempt ended, or stop the run here: an end that nobody recorded is in doubt."""
         try:
             ending = describe()
-            in_database(lambda: ledger.close_call(execution_id, epoch=self.epoch, **ending))
+            in_database(lambda: ledger.close_call(execution_id, run_id=self.run, epoch=self.epoch, **ending))
         except Exception as problem:
             logging.getLogger(__name__).exception("the end of a tool could not be recorded")
             self.stops.append(

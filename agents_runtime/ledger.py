@@ -16,7 +16,6 @@ from django.db import transaction
 from agents_runtime.canonical import Json, decode, digest, encode, same, storable
 from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, insert, update
 from agents_runtime.desk import get_desk
-from agents_runtime.direct import database_now
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.payloads import allowed_arguments
@@ -91,11 +90,12 @@ class _Claim:
         return f"{self.pause.interrupt_id}:{self.position}"
 
 
-_attempt = Compiled(
-    lambda execution_id: ToolExecution.objects.filter(pk=execution_id).only("run_id"), SOME_NUMBER
-)
 _locked_attempt = Compiled(
-    lambda execution_id: ToolExecution.objects.select_for_update().filter(pk=execution_id), SOME_NUMBER
+    lambda run_id, execution_id: ToolExecution.objects.select_for_update().filter(
+        run=run_id, pk=execution_id
+    ),
+    SOME_ID,
+    SOME_NUMBER,
 )
 _locked_latest = Compiled(
     lambda run_id, key: (
@@ -135,6 +135,7 @@ def open_once(*, run_id: UUID, epoch: int, key: str, arguments: Json) -> Answer 
 def close_call(
     execution_id: int,
     *,
+    run_id: UUID,
     epoch: int,
     status: ExecutionStatus,
     result: str = "",
@@ -147,7 +148,9 @@ def close_call(
     ``may_run_again``: it raised an error of which the agent's author says that nothing has happened.
     """
     with transaction.atomic():
-        run, execution = _lock_attempt(execution_id)
+        run = lock_run(run_id)
+        (execution,) = _locked_attempt.rows(run_id, execution_id)
+        execution.run = run
         if run.epoch != epoch or execution.epoch != epoch or execution.in_doubt_since:
             raise StaleEpoch(f"{execution} ended under a worker that no longer holds the run.")
         execution.become(status)
@@ -155,17 +158,9 @@ def close_call(
         execution.next_grant = Grant.HARMLESS if may_run_again else ""
         if replay is not None:
             execution.replay_type, execution.replay = replay
-        execution.finished_at = database_now()
+        execution.finished_at = run.moment
         update(execution, "status", "result", "error", "replay_type", "replay", "finished_at", "next_grant")
         get_desk().tool_finished(execution)
-
-
-def _lock_attempt(execution_id: int) -> tuple[Run, ToolExecution]:
-    (unlocked,) = _attempt.rows(execution_id)
-    run = lock_run(unlocked.run_id)
-    (execution,) = _locked_attempt.rows(execution_id)
-    execution.run = run
-    return run, execution
 
 
 def _answer(call: Call, decide: Callable[[Run, Call], Answer]) -> Answer | GateStop:

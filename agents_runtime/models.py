@@ -6,6 +6,7 @@ side writes and reads. Values of agents are stored as canonical text (see ``cano
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from typing import ClassVar, Self
 
@@ -93,7 +94,12 @@ class RunQuerySet(models.QuerySet["Run"]):
 
 
 class Run(models.Model):
-    """One LangGraph thread of one agent, from its first input to its end."""
+    """One LangGraph thread of one agent, from its first input to its end.
+
+    ``moment`` is on locked runs only: the time of the transaction that holds the lock.
+    """
+
+    moment: dt.datetime
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     agent = models.ForeignKey(AgentSpec, on_delete=models.PROTECT, related_name="runs")

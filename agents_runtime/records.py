@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db.models.functions import Now
+
 from agents_runtime.canonical import storable
 from agents_runtime.compiled import SOME_ID, Compiled, update
 from agents_runtime.errors import NotFound, StaleEpoch
@@ -27,8 +29,14 @@ CHANGEABLE = (
     "started_at",
     "finished_at",
 )
+_run = Compiled(lambda run_id: Run.objects.select_related("agent").filter(pk=run_id), SOME_ID)
 _locked_run = Compiled(
-    lambda run_id: Run.objects.select_for_update(of=("self",)).select_related("agent").filter(pk=run_id),
+    lambda run_id: (
+        Run.objects.select_for_update(of=("self",))
+        .select_related("agent")
+        .annotate(moment=Now())
+        .filter(pk=run_id)
+    ),
     SOME_ID,
 )
 _locked_open_pauses = Compiled(
@@ -42,13 +50,25 @@ def as_name(text: str) -> str:
     return storable(text)[:MAX_NAME]
 
 
+def read_run(run_id: UUID) -> Run:
+    """Return a run as it is now, not locked; raise ``NotFound``."""
+    return _existing(_run.first(run_id))
+
+
 def lock_run(run_id: UUID, epoch: int | None = None) -> Run:
-    """Lock a run; raise ``NotFound``, or ``StaleEpoch`` if its epoch is not the one given."""
-    run = _locked_run.first(run_id)
-    if run is None:
-        raise NotFound("There is no such run.")
+    """Lock a run; raise ``NotFound``, or ``StaleEpoch`` if its epoch is not the one given.
+
+    Its ``moment`` is the time of this transaction by the database's clock.
+    """
+    run = _existing(_locked_run.first(run_id))
     if epoch is not None and run.epoch != epoch:
         raise StaleEpoch(f"{run.short_id} is in epoch {run.epoch}, not {epoch}.")
+    return run
+
+
+def _existing(run: Run | None) -> Run:
+    if run is None:
+        raise NotFound("There is no such run.")
     return run
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db.models.expressions import RawSQL
+
 from agents_runtime import attempts
 from agents_runtime.canonical import decode, encode
-from agents_runtime.compiled import insert, insert_new, update
+from agents_runtime.compiled import SOME_ID, Compiled, insert, insert_new, update
 from agents_runtime.desk import OpenedPause, get_desk
-from agents_runtime.direct import database_now
 from agents_runtime.fates import Fate, fate_of
 from agents_runtime.messages import messages_of, plain
 from agents_runtime.models import Pause, Run, RunStep
@@ -27,6 +28,13 @@ MAX_STATE = 400_000
 AT_REST = frozenset({RunStatus.FINISHED, RunStatus.FAILED, RunStatus.CANCELLED})
 STUCK = "The agent came back from this step without having moved."
 UNDERWAY = frozenset({PauseStatus.ANSWERED, PauseStatus.DELIVERING})
+_met_before = Compiled(
+    lambda run_id, interrupt_ids: Pause.objects.filter(
+        run=run_id, interrupt_id__in=RawSQL("SELECT unnest(%s::text[])", [interrupt_ids])
+    ).order_by("round"),
+    SOME_ID,
+    ["some interrupt"],
+)
 
 
 @dataclass(frozen=True)
@@ -150,7 +158,7 @@ def _close(pause: Pause, fate: Fate) -> None:
     pause.error = fate.error
     pause.problems = encode(fate.problems)
     if not pause.is_open:
-        pause.closed_at = database_now()
+        pause.closed_at = pause.run.moment
     update(pause, "status", "error", "problems", "closed_at")
     get_desk().pause_closed(pause)
 
@@ -211,8 +219,7 @@ def _refused(run: Run, found: _Found) -> Pause | None:
 
 def _earlier(run: Run, interrupt_ids: Sequence[str]) -> dict[str, Pause]:
     """Return the latest pause of each interrupt that was met before."""
-    pauses = Pause.objects.filter(run=run, interrupt_id__in=interrupt_ids).order_by("round")
-    return {pause.interrupt_id: pause for pause in pauses}
+    return {pause.interrupt_id: pause for pause in _met_before.rows(run.pk, interrupt_ids)}
 
 
 def _open(run: Run, found: _Found, last: Pause | None, *, place: int) -> OpenedPause:
@@ -281,6 +288,6 @@ def _finish(run: Run, state: ThreadState) -> None:
     if run.status == RunStatus.FINISHED:
         return
     run.become(RunStatus.FINISHED)
-    run.output, run.error, run.finished_at = encode(plain(state.values)), "", database_now()
+    run.output, run.error, run.finished_at = encode(plain(state.values)), "", run.moment
     run.trouble = ""
     get_desk().run_finished(run)

@@ -20,12 +20,11 @@ from agents_runtime import recovery, thread_lock
 from agents_runtime.canonical import decode
 from agents_runtime.compiled import insert_new, update
 from agents_runtime.desk import get_desk
-from agents_runtime.direct import database_now
 from agents_runtime.engine import Engine
 from agents_runtime.errors import AgentUnavailable, StaleEpoch
 from agents_runtime.models import Pause, Run, RunStep
 from agents_runtime.payloads import resume_value
-from agents_runtime.records import changeable, lock_run, save_changes
+from agents_runtime.records import changeable, lock_run, read_run, save_changes
 from agents_runtime.settling import fail, settle
 from agents_runtime.states import PauseStatus, RunStatus, Trouble
 from agents_runtime.thread_state import (
@@ -72,7 +71,7 @@ def _advance_once(run_id: UUID) -> bool:
         if epoch is None:
             return False
         try:
-            _drive(Run.objects.select_related("agent").get(pk=run_id), epoch)
+            _drive(read_run(run_id), epoch)
         except StaleEpoch as lost:
             log.warning(
                 "this worker lost the run to another one", extra={"run": str(run_id), "why": str(lost)}
@@ -214,7 +213,7 @@ def _set_to_work(run: Run, delivery: Delivery, state: ThreadState) -> None:
     was = run.status
     run.become(RunStatus.RUNNING)
     run.error, run.trouble, run.retry_granted = "", "", False
-    run.started_at = run.started_at or database_now()
+    run.started_at = run.started_at or run.moment
     if was == RunStatus.WAITING:
         get_desk().run_resumed(run)
     if isinstance(delivery, GiveInput):
@@ -227,7 +226,7 @@ def _begin_delivery(pause: Pause, epoch: int) -> None:
     is_first = pause.status != PauseStatus.DELIVERING
     pause.become(PauseStatus.DELIVERING)
     pause.delivery_epoch, pause.error = epoch, ""
-    pause.delivery_started_at = pause.delivery_started_at or database_now()
+    pause.delivery_started_at = pause.delivery_started_at or pause.run.moment
     update(pause, "status", "delivery_epoch", "error", "delivery_started_at")
     if is_first:
         get_desk().delivery_started(pause)

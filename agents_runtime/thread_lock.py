@@ -2,8 +2,8 @@
 
 LangGraph has none: two workers with one answer run every tool twice. The lock is a session advisory lock
 on a connection of its own (it must not go through a transaction pooler). It ends with the connection, so a
-dead worker never keeps it. Taking it raises the run's epoch *over the same connection*: a worker that lost
-its connection without noticing holds an old epoch, and everything it still tries to write is refused.
+dead worker never keeps it. Taking it raises the run's epoch *in the same statement*: a worker that lost its
+connection without noticing holds an old epoch, and everything it still tries to write is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from uuid import UUID
 
 import psycopg
 from django.db import connection as django_connection
-from psycopg import sql
 
 from agents_runtime.direct import conninfo
 from agents_runtime.records import TABLE
@@ -28,6 +27,13 @@ HELD = """
     WHERE locktype = 'advisory' AND objsubid = 1 AND granted
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
+TAKE = f"""
+    WITH taken AS MATERIALIZED (SELECT pg_try_advisory_lock(%(key)s) AS is_ours),
+    raised AS (
+        UPDATE {TABLE} SET epoch = epoch + 1 FROM taken WHERE id = %(run)s AND is_ours RETURNING epoch
+    )
+    SELECT is_ours, epoch FROM taken LEFT JOIN raised ON true
+"""  # noqa: S608  our own table's name
 
 
 class _Own(threading.local):
@@ -43,11 +49,12 @@ _own = _Own()
 @contextmanager
 def hold(run_id: UUID) -> Iterator[int | None]:
     """Hold the lock of a run's thread and yield the new epoch; yield None when another worker holds it."""
-    if not _try_lock(run_id):
+    is_ours, epoch = _take(run_id)
+    if not is_ours:
         yield None
         return
     try:
-        yield _raise_epoch(run_id)
+        yield epoch
     finally:
         _unlock(run_id)
 
@@ -65,21 +72,16 @@ def lock_key(run_id: UUID) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
-def _try_lock(run_id: UUID) -> bool:
-    query, key = "SELECT pg_try_advisory_lock(%s)", [lock_key(run_id)]
+def _take(run_id: UUID) -> tuple[bool, int | None]:
+    """Take the lock if it is free; return whether it is ours now, and the run's new epoch if there is one."""
+    values = {"key": lock_key(run_id), "run": run_id}
     try:
-        row = _connection().execute(query, key).fetchone()
+        row = _connection().execute(TAKE, values).fetchone()
     except psycopg.OperationalError:  # the server closed it while it was idle
         close()
-        row = _connection().execute(query, key).fetchone()
+        row = _connection().execute(TAKE, values).fetchone()
     assert row is not None
-    return bool(row[0])
-
-
-def _raise_epoch(run_id: UUID) -> int | None:
-    query = sql.SQL("UPDATE {} SET epoch = epoch + 1 WHERE id = %s RETURNING epoch")
-    row = _connection().execute(query.format(sql.Identifier(TABLE)), [run_id]).fetchone()
-    return row[0] if row else None
+    return row
 
 
 def _unlock(run_id: UUID) -> None:

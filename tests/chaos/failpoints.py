@@ -51,8 +51,7 @@ def _both(name: str, place: str, who: Who, **more: Any) -> tuple[Failpoint, Fail
 FAILPOINTS = (
     # A worker: taking a run
     Failpoint("message.received", "agents_runtime.tasks:_advance", "before", "worker"),
-    Failpoint("lock.taken", "agents_runtime.thread_lock:_try_lock", "after", "worker"),
-    Failpoint("epoch.raised", "agents_runtime.thread_lock:_raise_epoch", "after", "worker"),
+    Failpoint("lock.taken", "agents_runtime.thread_lock:_take", "after", "worker"),
     Failpoint("thread.read", "agents_runtime.engine:Engine.read", "after", "worker"),
     # A worker: the transaction that settles a step and begins the next delivery
     Failpoint("turn.begins", "agents_runtime.steps:turn", "before", "worker"),

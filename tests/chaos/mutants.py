@@ -42,8 +42,8 @@ MUTANTS = (
     Mutant(
         "thread lock",
         "agents_runtime/thread_lock.py",
-        "    return bool(row[0])\n",
-        "    return True\n",
+        "SELECT pg_try_advisory_lock(%(key)s) AS is_ours",
+        "SELECT %(key)s::bigint IS NOT NULL AS is_ours",
         GUARDS,
     ),
     Mutant(

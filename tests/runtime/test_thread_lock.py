@@ -1,0 +1,91 @@
+"""Taking a thread's lock: one statement that takes it, raises the epoch, and says which of both it did."""
+
+from __future__ import annotations
+
+import threading
+import time
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.db import connection, transaction
+
+from agents_runtime import runs, thread_lock
+from agents_runtime.direct import conninfo
+from agents_runtime.records import lock_run
+from tests.runtime.driving import at_once, call, fresh, script
+
+pytestmark = pytest.mark.usefixtures("runtime")
+INPUT = script([call("pay", to="a", amount=1)])
+WAITS_FOR_ROW = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
+
+
+def test_each_holder_has_an_epoch_of_its_own() -> None:
+    run = runs.start("t-per-call", input=INPUT, requested_by="tests")
+    epochs = []
+    for _ in range(3):
+        with thread_lock.hold(run.pk) as epoch:
+            epochs.append(epoch)
+    assert epochs == [1, 2, 3]
+    assert fresh(run).epoch == 3
+
+
+def test_whoever_comes_second_neither_waits_nor_raises_the_epoch() -> None:
+    run = runs.start("t-per-call", input=INPUT, requested_by="tests")
+    got: list[int | None] = []
+
+    def second() -> None:
+        with thread_lock.hold(run.pk) as epoch:
+            got.append(epoch)
+        thread_lock.close()
+
+    with thread_lock.hold(run.pk) as epoch, transaction.atomic():
+        lock_run(run.pk, epoch)
+        at_once(second)
+    assert got == [None]
+    assert fresh(run).epoch == 1
+
+
+def test_an_epoch_is_raised_on_the_row_as_whoever_had_it_locked_left_it() -> None:
+    run = runs.start("t-per-call", input=INPUT, requested_by="tests")
+    got: list[int | None] = []
+
+    def take() -> None:
+        with thread_lock.hold(run.pk) as epoch:
+            got.append(epoch)
+        thread_lock.close()
+
+    taking = threading.Thread(target=take)
+    with psycopg.connect(conninfo(application="tests")) as other:
+        other.execute("UPDATE agents_runtime_run SET epoch = 41 WHERE id = %s", [run.pk])
+        taking.start()
+        _wait_for_a_lock(other)
+    taking.join()
+    assert got == [42]
+    assert fresh(run).epoch == 42
+    assert thread_lock.lock_key(run.pk) not in thread_lock.held_keys()
+
+
+def test_the_lock_is_taken_once_and_given_back_whole() -> None:
+    run = runs.start("t-per-call", input=INPUT, requested_by="tests")
+    with thread_lock.hold(run.pk):
+        assert thread_lock.lock_key(run.pk) in thread_lock.held_keys()
+    assert thread_lock.lock_key(run.pk) not in thread_lock.held_keys()
+
+
+def test_a_run_that_is_gone_leaves_no_lock_behind() -> None:
+    nobody = uuid4()
+    with thread_lock.hold(nobody) as epoch:
+        assert epoch is None
+    assert thread_lock.lock_key(nobody) not in thread_lock.held_keys()
+
+
+def _wait_for_a_lock(watcher: psycopg.Connection[tuple[int]]) -> None:
+    until = time.monotonic() + 60
+    with connection.cursor() as cursor:
+        while True:
+            cursor.execute(WAITS_FOR_ROW, ["%pg_try_advisory_lock%"])
+            if cursor.fetchone()[0]:
+                return
+            assert time.monotonic() < until, watcher.info.status
+            time.sleep(0.02)
