@@ -49,7 +49,8 @@ def measure(product: Product) -> None:
         with times.taking("answer to finish"):
             with transaction.atomic():
                 runs.answer(runs.lock_pause(pause.pk), [APPROVE])
-            _finish(run)
+            steps.advance(run.pk)
+        _check_end(run)
 
     def with_real_desk(times: Times) -> None:
         _use_desk(REAL_DESK)
@@ -58,7 +59,8 @@ def measure(product: Product) -> None:
         task = ReviewTask.objects.get(run=run)
         with times.taking("answer to finish"):
             decisions.decide(task.pk, by=decider, answer=APPROVE, digest=task.digest)
-            _finish(run)
+            steps.advance(run.pk)
+        _check_end(run)
 
     contenders = {"bare": bare.cycle, "runtime, empty desk": with_empty_desk, "the product": with_real_desk}
     beside(in_turn(contenders, rounds=ROUNDS), baseline="bare")
@@ -76,7 +78,6 @@ def _start(starter: User) -> Run:
     return run
 
 
-def _finish(run: Run) -> None:
-    steps.advance(run.pk)
+def _check_end(run: Run) -> None:
     run.refresh_from_db(fields=["status"])
     assert run.status == RunStatus.FINISHED
