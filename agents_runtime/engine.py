@@ -271,7 +271,8 @@ def _thread_state(
     checkpoint_id = str(snapshot.config["configurable"]["checkpoint_id"])
     has_failed = any(task.error is not None for task in snapshot.tasks)
     is_free = bool(unfinished) and not interrupts and not has_failed
-    is_held = is_free and (bool(inner_id) or _may_hold(graph, snapshot.next))
+    is_one_free = any(not task.interrupts and task.error is None for task in unfinished)
+    is_held = is_one_free if inner_id else is_free and _may_hold(graph, snapshot.next)
     return ThreadState(
         exists=True,
         checkpoint_id=checkpoint_id,

@@ -30,11 +30,12 @@ def with_work() -> QuerySet[Run]:
     """Return the runs that a worker could bring forward now."""
     pauses = Pause.objects.filter(run=OuterRef("pk"))
     answered = pauses.filter(status=PauseStatus.ANSWERED)
+    held = pauses.filter(kind=Pause.Kind.STATIC, status=PauseStatus.PENDING)
     holding = pauses.filter(status__in=[PauseStatus.PENDING, PauseStatus.FAILED])
     left = ToolExecution.objects.filter(run=OuterRef("pk"), status=ExecutionStatus.STARTED)
     return Run.objects.filter(
         Q(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
-        | (Q(status=RunStatus.WAITING) & (Exists(answered) | ~Exists(holding)))
+        | (Q(status=RunStatus.WAITING) & ((Exists(answered) & ~Exists(held)) | ~Exists(holding)))
         | (Q(status=RunStatus.CANCELLED) & Exists(left))
     )
 

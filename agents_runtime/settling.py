@@ -103,6 +103,11 @@ def settle(run: Run, state: ThreadState, step: Step | None = None) -> list[Pause
     return [pause for pause in settlement.pauses if pause.is_open]
 
 
+def is_held_by_breakpoint(pauses: Sequence[Pause]) -> bool:
+    """Say whether a breakpoint waits for a person: any other delivery would pass it, too."""
+    return any(pause.kind == Pause.Kind.STATIC and pause.status == PauseStatus.PENDING for pause in pauses)
+
+
 def fail(run: Run, reason: str, trouble: Trouble = Trouble.STEP) -> None:
     """End the run with a reason and its kind, unless it rests already; a person may retry it."""
     if run.status in AT_REST or run.status == RunStatus.IN_DOUBT:
@@ -260,11 +265,12 @@ def _keep_error(settlement: _Settlement) -> None:
 def _conclude(settlement: _Settlement, *, is_in_doubt: bool) -> None:
     """Give the run the state that its thread and its pauses leave it in."""
     run, statuses, error = settlement.run, settlement.statuses(), settlement.error
+    is_held = is_held_by_breakpoint(settlement.pauses) and not run.closes_reviews
     if is_in_doubt:
         run.become(RunStatus.IN_DOUBT)
     elif settlement.state.is_finished and not run.pending_input:
         _finish(run, settlement.state)
-    elif statuses & UNDERWAY or run.retry_granted or settlement.goes_on():
+    elif not is_held and (statuses & UNDERWAY or run.retry_granted or settlement.goes_on()):
         pass  # more to deliver at once
     elif PauseStatus.PENDING in statuses:
         run.become(RunStatus.WAITING)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -25,7 +26,7 @@ from agents_runtime.errors import AgentUnavailable, StaleEpoch
 from agents_runtime.models import Pause, Run, RunStep
 from agents_runtime.payloads import resume_value
 from agents_runtime.records import changeable, lock_run, read_run, save_changes
-from agents_runtime.settling import fail, settle
+from agents_runtime.settling import fail, is_held_by_breakpoint, settle
 from agents_runtime.states import PauseStatus, RunStatus, Trouble
 from agents_runtime.thread_state import (
     AskAgain,
@@ -174,9 +175,9 @@ def _next(run: Run, pauses: Sequence[Pause], state: ThreadState) -> tuple[Delive
         return (GiveInput(decode(run.pending_input)), None) if run.pending_input else None
     if run.closes_reviews:
         return CloseReviews(), None
-    for pause in sorted(
-        pauses, key=lambda pause: (pause.answered_at is None, pause.answered_at, pause.place)
-    ):
+    if is_held_by_breakpoint(pauses):
+        return None
+    for pause in sorted(pauses, key=_turn_of):
         if _is_deliverable(run, pause):
             return _delivery(pause, state), pause
     if run.pending_input and state.is_finished:
@@ -187,6 +188,11 @@ def _next(run: Run, pauses: Sequence[Pause], state: ThreadState) -> tuple[Delive
     if state.tasks and (run.retry_granted or not is_held):
         return GoOn(), None
     return None
+
+
+def _turn_of(pause: Pause) -> tuple[Any, ...]:
+    """Deliver by the time of the answer; but whatever goes on passes a breakpoint, so that comes first."""
+    return pause.kind != Pause.Kind.STATIC, pause.answered_at is None, pause.answered_at, pause.place
 
 
 def _is_spent(state: ThreadState, pauses: Sequence[Pause]) -> bool:

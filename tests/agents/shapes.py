@@ -7,6 +7,7 @@ import datetime as dt
 import enum
 import operator
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
@@ -289,3 +290,51 @@ def old_hand() -> Any:
         return {"answers": [answer]}
 
     return _one_node(ask)
+
+
+def stops_beside_a_question() -> Any:
+    """Stop inside a subgraph in one branch, and ask in another one, at once."""
+
+    def ask(state: State) -> State:
+        return {"answers": [interrupt("which?")]}
+
+    return _with_a_stop_beside(ask)
+
+
+def stops_beside_a_question_on_a_loop() -> Any:
+    """Stop inside a subgraph in one branch, and ask in another one that is async, at once."""
+
+    async def ask(state: State) -> State:
+        return {"answers": [interrupt("which?")]}
+
+    return _with_a_stop_beside(ask)
+
+
+def stops_beside_trouble() -> Any:
+    """Stop inside a subgraph in one branch, and fail in another one while the flag is set."""
+
+    def attempt(state: State) -> State:
+        time.sleep(0.2)  # the other branch is at its stop by then
+        if effects.is_set("fail_node"):
+            raise RuntimeError("the node does not work today")
+        return {"answers": ["tried"]}
+
+    return _with_a_stop_beside(attempt)
+
+
+def _with_a_stop_beside(beside: Any) -> Any:
+    def act(state: State) -> State:
+        effects.happened("act")
+        return {"answers": ["acted"]}
+
+    rooms = StateGraph(State)
+    rooms.add_node("act", act)
+    rooms.add_edge(START, "act")
+    rooms.add_edge("act", END)
+    graph = StateGraph(State)
+    graph.add_node("rooms", rooms.compile(interrupt_before=["act"]))
+    graph.add_node("beside", beside)
+    for name in ("rooms", "beside"):
+        graph.add_edge(START, name)
+        graph.add_edge(name, END)
+    return graph
