@@ -1,7 +1,13 @@
 """Recovery: which runs have something to do that nobody is doing, whatever became of their messages.
 
 The database alone decides, by its own clock: a run has work, its thread's lock is free, and it has been quiet
-for a moment. Sweeping twice, or in two processes at once, only sends messages that find nothing to do.
+for a moment, or its worker is dead. Sweeping twice, or in two processes at once, only sends messages that
+find nothing to do.
+
+From a SIGKILL to work again: the server frees a dead worker's locks as soon as its socket closes. The message
+of a child that died alone comes back at once, from its parent. That of a whole worker is lost with it: the
+next sweep sends another while the worker starts again, and a worker that is ready has everything swept once
+more, so that no lost message is waited for.
 """
 
 from __future__ import annotations
@@ -23,6 +29,8 @@ QUIET = timedelta(seconds=2)
 """A change this fresh has its own message on the way."""
 NUDGE_AGAIN = timedelta(seconds=6)
 """A message sent this long ago, with nothing to show for it, was lost or waits in a queue."""
+ORPHAN_AGAIN = timedelta(seconds=3)
+"""The same for a run whose worker is dead; there are few of them, and people wait."""
 MAX_NUDGES = 500
 
 
@@ -50,7 +58,12 @@ def has_work(run_id: UUID) -> bool:
 
 def sweep() -> int:
     """Wake a worker for each run that is stuck; return how many. Runs that only wait cost it nothing."""
-    return _wake(_quiet())
+    return _wake(_left(_is_quiet() | _is_orphan()))
+
+
+def sweep_after_start() -> int:
+    """Do the same for a worker that has just started, whatever was sent to the one before it."""
+    return _wake(_left(_has_settled_down() | _has_no_worker()))
 
 
 def sweep_waiting() -> int:
@@ -76,7 +89,7 @@ def _wake(quiet: Sequence[UUID]) -> int:
     return len(stuck)
 
 
-def _quiet() -> list[UUID]:
+def _left(condition: Q) -> list[UUID]:
     """Start from what is at work, from answers and from attempts: no run that only waits is looked at."""
     active = Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
     named = {
@@ -89,7 +102,7 @@ def _quiet() -> list[UUID]:
     found = {
         run_id: changed
         for part in parts
-        for run_id, changed in part.filter(_is_quiet())
+        for run_id, changed in part.filter(condition)
         .order_by("updated_at")
         .values_list("pk", "updated_at")[:MAX_NUDGES]
     }
@@ -97,8 +110,24 @@ def _quiet() -> list[UUID]:
 
 
 def _is_quiet() -> Q:
-    not_nudged = Q(nudged_at__isnull=True) | Q(nudged_at__lte=ago(NUDGE_AGAIN))
-    return Q(updated_at__lte=ago(QUIET)) & not_nudged
+    return _has_settled_down() & _was_not_nudged_for(NUDGE_AGAIN)
+
+
+def _is_orphan() -> Q:
+    return _has_no_worker() & _was_not_nudged_for(ORPHAN_AGAIN)
+
+
+def _has_settled_down() -> Q:
+    return Q(updated_at__lte=ago(QUIET))
+
+
+def _has_no_worker() -> Q:
+    """An epoch was begun that came to no end; with the lock free as well, whoever began it is dead."""
+    return Q(epoch__gt=F("settled_epoch"))
+
+
+def _was_not_nudged_for(span: timedelta) -> Q:
+    return Q(nudged_at__isnull=True) | Q(nudged_at__lte=ago(span))
 
 
 def ago(span: timedelta) -> F:

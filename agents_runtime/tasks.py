@@ -6,10 +6,12 @@ Messages say where to look, never what to do: doubled, late or lost, they do no 
 from __future__ import annotations
 
 import logging
+from typing import Any
 from uuid import UUID
 
 import psycopg
 from celery import shared_task
+from celery.signals import worker_ready
 from django.db import Error as DatabaseError
 from django.db import connection
 
@@ -34,8 +36,22 @@ def resume_interrupt(run_id: str, pause_id: str) -> None:
 
 @shared_task(name="agents_runtime.sweep", ignore_result=True)
 def sweep() -> None:
-    """Wake workers for runs that are stuck."""
-    recovery.sweep()
+    """Wake workers for what a worker left behind that was here before this one."""
+    try:
+        recovery.sweep_after_start()
+    except Exception:  # the shell: whatever it was, the scheduler sweeps too
+        log.exception("a worker that started could not sweep")
+    finally:
+        connection.close()  # back into the pool
+
+
+@worker_ready.connect
+def _sweep_first(sender: Any, **_: Any) -> None:
+    """Have a child sweep: the parent itself must hold no session that later children would inherit."""
+    try:
+        sender.app.send_task(sweep.name, retry=False)
+    except Exception:  # the shell: whatever it was, the scheduler sweeps too
+        log.warning("a worker that started could not ask for a sweep", exc_info=True)
 
 
 @shared_task(name="agents_runtime.tidy_thread", **OPTIONS)

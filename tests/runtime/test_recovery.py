@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 from celery import current_app
+from celery.signals import worker_ready
 from django.db import transaction
 from django.utils.timezone import now
 
-from agents_runtime import enqueue, recovery, runs, thread_lock
+from agents_runtime import enqueue, recovery, runs, steps, tasks, thread_lock
 from agents_runtime.models import Run
 from tests.agents import effects
 from tests.processes import Process, Worker
@@ -51,6 +52,74 @@ def test_a_run_that_is_held_is_not_swept() -> None:
         assert epoch is not None
         assert recovery.sweep() == 0
     assert recovery.sweep() == 1
+
+
+class ReadyConsumer:
+    """What Celery says is ready."""
+
+    app = current_app
+
+
+def left_by_a_dead_worker() -> Run:
+    """Return a run that a worker has just taken, and of which it will do nothing any more."""
+    run = runs.start("t-per-call", input=script([PAY]), requested_by="tests")
+    with thread_lock.hold(run.pk) as epoch:
+        assert epoch is not None
+    return run
+
+
+def nudged(run: Run, seconds: float) -> None:
+    """Let the last message for a run have been sent so long ago."""
+    Run.objects.filter(pk=run.pk).update(nudged_at=now() - timedelta(seconds=seconds))
+
+
+def test_a_run_whose_worker_is_dead_is_swept_at_once_and_again_soon() -> None:
+    run = left_by_a_dead_worker()
+    assert recovery.sweep() == 1  # it changed a moment ago, but nobody holds it
+    assert recovery.sweep() == 0
+    nudged(run, recovery.ORPHAN_AGAIN.total_seconds() + 0.5)
+    assert recovery.sweep() == 1
+    nudged(run, recovery.ORPHAN_AGAIN.total_seconds() + 0.5)
+    steps.advance(run.pk)
+    assert recovery.sweep() == 0
+
+
+def test_a_worker_that_starts_waits_for_no_message_that_was_sent_to_the_one_before_it() -> None:
+    lost = runs.start("t-per-call", input=script([PAY]), requested_by="tests")
+    dead = left_by_a_dead_worker()
+    assert recovery.sweep_after_start() == 1  # the other one is too young to be lost
+    let_time_pass(lost)
+    for run in (lost, dead):
+        nudged(run, 0)
+    assert recovery.sweep() == 0
+    assert recovery.sweep_after_start() == 2
+    with thread_lock.hold(dead.pk):
+        assert recovery.sweep_after_start() == 1
+
+
+def test_a_worker_that_is_ready_has_a_child_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(current_app, "send_task", lambda name, **_: sent.append(name))
+    worker_ready.send(sender=ReadyConsumer())
+    assert sent == [tasks.sweep.name]
+    run = left_by_a_dead_worker()
+    nudged(run, 0)
+    before = fresh(run).nudged_at
+    tasks.sweep()
+    assert fresh(run).nudged_at != before
+    enqueue.flush()
+    assert "agents_runtime.start_run" in sent
+
+
+def test_a_worker_that_is_ready_while_the_broker_fails_only_logs_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise ConnectionError("the broker is down")
+
+    monkeypatch.setattr(current_app, "send_task", refuse)
+    worker_ready.send(sender=ReadyConsumer())
+    assert "could not ask for a sweep" in caplog.text
 
 
 @pytest.mark.parametrize("state", ["waiting", "finished", "failed", "cancelled", "in_doubt"])
