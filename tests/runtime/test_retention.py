@@ -12,7 +12,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils.timezone import now
 from pytest_django.fixtures import Settings
 
-from agents_runtime import retention, runs, thread_lock, threads
+from agents_runtime import checkpointer, retention, runs, thread_lock, threads
 from agents_runtime.errors import WrongState
 from agents_runtime.models import Pause, Run, RunStep, ToolExecution
 from reviewer.models import AuditEvent, ReviewTask
@@ -148,6 +148,53 @@ def test_a_thread_that_a_worker_holds_is_left_alone() -> None:
     with thread_lock.hold(run.pk):
         in_another_session(run)
     assert rows(run) == before
+
+
+def test_input_given_while_a_thread_is_pruned_has_its_turn_pruned_in_its_own_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = age(finished(), days=1)
+    prune = checkpointer.prune_thread
+
+    def prune_and_be_given_input(thread_id: str) -> bool:
+        is_pruned = prune(thread_id)
+        runs.add_input(run.pk, script([call("look", what="y")]))
+        return is_pruned
+
+    monkeypatch.setattr(checkpointer, "prune_thread", prune_and_be_given_input)
+    threads.tidy(run.pk, keep=None)
+    monkeypatch.undo()
+    assert fresh(run).status == "running"
+    assert fresh(run).pruned_at is None  # else the next turn would be kept whole for ever
+    run = advance(run)
+    assert run.status == "finished", run.error
+    assert last_words(run) == "done: paid 1 to a | saw y"
+    assert rows(age(run, days=1)) > 1
+    threads.tidy(run.pk, keep=None)
+    assert rows(run) == 1
+    assert fresh(run).pruned_at is not None
+
+
+def test_input_given_just_before_a_thread_is_deleted_keeps_the_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = age(finished(), days=31)
+    before, is_to_delete = rows(run), retention.is_to_delete
+
+    def be_given_input(due: Run, *, keep: timedelta | None) -> bool:
+        found = is_to_delete(due, keep=keep)
+        runs.add_input(run.pk, script([call("look", what="y")]))
+        return found
+
+    monkeypatch.setattr(retention, "is_to_delete", be_given_input)
+    with pytest.raises(WrongState, match="may still go on"):
+        threads.tidy(run.pk, keep=MONTH)
+    monkeypatch.undo()
+    assert rows(run) == before
+    assert fresh(run).thread_deleted_at is None
+    run = advance(run)
+    assert run.status == "finished", run.error
+    assert last_words(run) == "done: paid 1 to a | saw y"
 
 
 def in_another_session(run: Run) -> None:
