@@ -45,8 +45,11 @@ check: .venv/dev.stamp ## format, lint, types, contracts, templates, migrations,
 bench: .venv/dev.stamp ## measure how fast it is (ONLY="runtime click" for some of it)
 	@$(PY) -m tests.bench $(ONLY)
 
-chaos: .venv/dev.stamp ## kill processes and servers at every failpoint, 20 times each (SEED=7: one schedule)
-	@$(PY) -m tests.chaos deaths product $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS)))
+# SEED=7 PARTS=deaths POINTS=…: one schedule again, as the report names it. EACH=3: a shorter run. RESUME=1: go on.
+chaos: .venv/dev.stamp ## kill processes and servers at every failpoint, 20 times each (EACH=3: a shorter run)
+	@$(PY) -m tests.chaos $(or $(PARTS),deaths crowds product) $(if $(SEED)$(SEEDS),\
+		$(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(POINTS),--points $(POINTS)),\
+		--at-once $(if $(EACH),--each $(EACH)) $(if $(RESUME),--resume))
 
 mutants: .venv/dev.stamp ## take one guard after another out of a copy, and see that its tests fail
 	@$(PY) -m tests.chaos.mutants

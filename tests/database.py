@@ -26,6 +26,7 @@ KEPT_TABLES = frozenset(
 )
 REGISTRY_TABLES = ("agents_runtime_agentspec", "agents_runtime_registrationproblem")
 WIPE_ATTEMPTS = 20
+MANAGE_SECONDS = 600.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -110,7 +111,7 @@ def manage(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
         env=servers().child_environment(**changes),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=MANAGE_SECONDS,
         check=False,
     )
     if done.returncode:

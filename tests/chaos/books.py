@@ -22,9 +22,14 @@ PAGE = 200
 def check(told: Iterable[Told], *, reader: str) -> list[str]:
     """Return what does not balance; ``reader`` is the token of somebody who sees every queue."""
     with psycopg.connect(servers().superuser_url) as link:
-        invariants.prepare(link)
         invariants.load(link, effects=effects.all_effects(), told=told, listed=_open_tasks(reader))
         return invariants.violations(link) + _faults_of_trail()
+
+
+def open_anew() -> None:
+    """Begin to watch, before a schedule."""
+    with psycopg.connect(servers().superuser_url) as link:
+        invariants.prepare(link)
 
 
 def _open_tasks(reader: str) -> list[str]:

@@ -6,9 +6,10 @@ Messages are played by the schedule: they come, come twice at once, or do not co
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 
 from django.db import connection
 
@@ -16,7 +17,6 @@ from agents_runtime import thread_lock
 from agents_runtime.attempts import in_doubt
 from agents_runtime.models import Run
 from reviewer.models import Decision, ReviewTask
-from tests.agents import effects
 from tests.cast import make_cast
 from tests.chaos import books
 from tests.chaos.failpoints import FAILPOINTS, Failpoint, Trigger
@@ -25,8 +25,8 @@ from tests.chaos.nursery import Ended, Job, Nursery, nursery
 from tests.chaos.people import AGENTS, ASYNC_AGENTS, Ask, People
 from tests.chaos.report import Report
 from tests.chaos.rigged import folder
+from tests.chaos.stages import Play
 from tests.chaos.world import World, wait_until
-from tests.database import wipe
 
 POINTS = [point for point in FAILPOINTS if point.who != "parent"]
 DOUBTS = {"attempt.committed", "effect.before", "effect.after", "ending.written"}
@@ -35,18 +35,23 @@ POINTS_EACH = 16
 """With more of them, the early ones of a step would leave the late ones few chances."""
 MAX_ROUNDS = 80
 MAX_DEATHS_IN_A_ROW = 3
+MAX_ARMED = 3
 ENDED = ("finished", "cancelled")
 
 
 class Schedule:
-    """One run from its start to its end, with everything that a seed lets go wrong."""
+    """One run from its start to its end, with everything that a seed lets go wrong.
 
-    def __init__(self, seed: int, crew: Nursery, trigger: Trigger, report: Report) -> None:
+    ``wanted`` are the points that were reached least so far, those first; without them the seed chooses.
+    """
+
+    def __init__(
+        self, seed: int, wanted: Sequence[str], *, crew: Nursery, trigger: Trigger, report: Report
+    ) -> None:
         self._chance = random.Random(seed)
-        self._agent = AGENTS[seed % len(AGENTS)]
         self._crew, self._trigger, self._report = crew, trigger, report
         self._people = People(make_cast(), self._chance)
-        self._points = self._sample()
+        self._agent, self._points = self._sample(seed, wanted)
         self._told: list[Told] = []
         self._deaths_in_a_row = 0
 
@@ -68,29 +73,36 @@ class Schedule:
         self._report.decisions += Decision.objects.count()
         return books.check(self._told, reader=self._people.token())
 
-    def _sample(self) -> list[Failpoint]:
-        kind = "async" if self._agent in ASYNC_AGENTS else "sync"
-        passed = [point for point in POINTS if point.agents in {"", kind}]
-        points = self._chance.sample(passed, POINTS_EACH)
+    def _sample(self, seed: int, wanted: Sequence[str]) -> tuple[str, list[Failpoint]]:
+        """Return an agent, and points that it passes."""
+        rank = {name: place for place, name in enumerate(wanted)}
+        for agent in AGENTS[seed % len(AGENTS) :] + AGENTS:
+            passed = passed_by(agent)
+            points = [point for point in passed if point.name in rank]
+            if points or not wanted:
+                break
+        points = sorted(points, key=lambda point: rank[point.name])[:POINTS_EACH]
+        points = points or self._chance.sample(passed, POINTS_EACH)
         if any(point.name == "settlement.written" for point in points):
             points += [point for point in passed if point.name in DOUBTS and point not in points]
-        return points
+        return agent, points
 
     def _work(self, run: Run, *, quietly: bool = False) -> None:
         """Let a message come, come twice at once, or be lost and found by the sweep."""
         job: Job = {"do": "advance", "run": str(run.pk)}
         jobs, choice = [job], self._chance.random()
+        lost = 0.4 if any(point.who == "sweeper" for point in self._points) else 0.15
         if quietly:
             self._die_at([], jobs)
             return
         if choice < 0.2:
             jobs = [job, job]
             self._report.faults["doubled message"] += 1
-        elif choice < 0.35:
+        elif choice < 0.2 + lost:
             self._report.faults["lost message"] += 1
             self._let_time_pass(run)
             self._die_at(self._choose("sweeper", "sender"), [{"do": "sweep"}])
-        elif choice < 0.45:
+        elif choice < 0.3 + lost:
             jobs = [{**job, "seconds": self._chance.uniform(0.001, 0.3)}]
         self._die_at(self._choose("worker"), jobs)
         free = thread_lock.lock_key(run.pk)
@@ -118,13 +130,14 @@ class Schedule:
         return self._told[-1]
 
     def _choose(self, *who: str) -> list[Failpoint]:
-        """Return some points that such a process may pass and that this schedule has not reached yet."""
-        if self._deaths_in_a_row >= MAX_DEATHS_IN_A_ROW or self._chance.random() < 0.15:
+        """Return some points that such a process may pass and that this schedule has not reached yet.
+
+        They are few: whoever dies early leaves the later points no chance.
+        """
+        if self._deaths_in_a_row >= MAX_DEATHS_IN_A_ROW or self._chance.random() < 0.1:
             return []
         fitting = [point for point in self._points if point.who in who]
-        if fitting and self._chance.random() < 0.5:
-            return [self._chance.choice(fitting)]
-        return [point for point in fitting if self._chance.random() < 0.7]
+        return self._chance.sample(fitting, min(len(fitting), self._chance.randint(1, MAX_ARMED)))
 
     def _die_at(self, points: list[Failpoint], jobs: list[Job]) -> list[Ended]:
         """Do jobs with points armed; a point that was reached does not come again in this schedule."""
@@ -151,17 +164,19 @@ class Schedule:
             )
 
 
-def play(world: World, seeds: Iterable[int], each: int) -> Report:
-    """Play schedules until every point was reached ``each`` times."""
-    report = Report()
+def passed_by(agent: str) -> list[Failpoint]:
+    """Return the points that a run of this agent may pass."""
+    kind = "async" if agent in ASYNC_AGENTS else "sync"
+    return [point for point in POINTS if point.agents in {"", kind}]
+
+
+@contextlib.contextmanager
+def stage(world: World) -> Iterator[Play]:
+    """Be ready to play schedules."""
     trigger = Trigger(folder())
     with nursery() as crew:
-        for seed in seeds:
-            wipe()
-            effects.clear()
-            found = Schedule(seed, crew, trigger, report).play()
-            report.seeds.append(seed)
-            report.violations += [f"seed {seed}: {one}" for one in found]
-            if found or (each and all(report.deaths[point.name] >= each for point in POINTS)):
-                break
-    return report
+
+        def play(seed: int, wanted: Sequence[str], report: Report) -> list[str]:
+            return Schedule(seed, wanted, crew=crew, trigger=trigger, report=report).play()
+
+        yield play

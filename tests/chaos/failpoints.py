@@ -3,7 +3,7 @@
 They stand on each side of every commit, publish, side effect and checkpoint. A point is a function or method
 of the product and a side; ``install`` wraps them from outside, in processes of the tests only. Which point is
 armed is said by a file: whoever reaches it first takes the file away and dies by SIGKILL, alone or with its
-whole worker.
+whole worker, or only stands still there until a door is opened.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import inspect
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ Who = Literal["worker", "parent", "person", "sweeper", "sender"]
 GATED_EFFECTS = ("('pay',", "('drop',", "('apay',")
 STARTED = ("Started(",)
 DECISION, START = ("/decision'",), ("/api/v1/runs'",)
+DOORS = ("reached", "lock-lost", "taken-over")
+MAX_STANDING = 20.0
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ FAILPOINTS = (
     *_both("publish", "agents_runtime.enqueue:_send", "sender"),
     # A sweeper
     Failpoint("sweep.begins", "agents_runtime.recovery:sweep", "before", "sweeper"),
-    Failpoint("sweep.chosen", "agents_runtime.recovery:_quiet", "after", "sweeper"),
+    Failpoint("sweep.chosen", "agents_runtime.recovery:_left", "after", "sweeper"),
     Failpoint("sweep.committed", "agents_runtime.recovery:sweep", "after", "sweeper"),
 )
 
@@ -118,17 +121,34 @@ class Trigger:
     def __init__(self, folder: Path) -> None:
         self._armed, self._taken, self._fired = (folder / name for name in ("armed", "taken", "fired"))
 
-    def arm(self, points: Iterable[Failpoint], *, whole: bool = False) -> None:
-        """Let whoever passes one of the points first die there, ``whole``: with its worker."""
+    def arm(self, points: Iterable[Failpoint], *, whole: bool = False, stands: bool = False) -> None:
+        """Let whoever passes one of the points first die there, ``whole``: with its worker.
+
+        ``stands``: it opens the door "reached" and stands still until "taken-over" is open.
+        """
         self.disarm()
+        names = [point.name for point in points]
         draft = self._armed.with_suffix(".draft")
-        draft.write_text(json.dumps({"names": [point.name for point in points], "whole": whole}))
+        draft.write_text(json.dumps({"names": names, "whole": whole, "stands": stands}))
         draft.rename(self._armed)
 
     def disarm(self) -> None:
-        """Let nobody die."""
-        for path in (self._armed, self._taken, self._fired):
+        """Let nobody die, and close the doors."""
+        for path in (self._armed, self._taken, self._fired, *(self._door(name) for name in DOORS)):
             path.unlink(missing_ok=True)
+
+    def open(self, door: str) -> None:
+        """Let those who wait at a door go on."""
+        self._door(door).touch()
+
+    def wait_at(self, door: str) -> None:
+        """Wait until a door is open, but not for ever."""
+        end = time.monotonic() + MAX_STANDING
+        while not self._door(door).exists() and time.monotonic() < end:
+            time.sleep(0.005)
+
+    def _door(self, name: str) -> Path:
+        return self._armed.with_name(f"door-{name}")
 
     @property
     def is_armed(self) -> bool:
@@ -174,7 +194,12 @@ class Rig:
             return
         if point.only and not any(word in call() for word in point.only):
             return
-        if self._trigger.take(Fired(point.name, os.getpid(), self._now(), self.run)):
+        if not self._trigger.take(Fired(point.name, os.getpid(), self._now(), self.run)):
+            return
+        if armed["stands"]:
+            self._trigger.open("reached")
+            self._trigger.wait_at("taken-over")
+        else:
             die(self.group if armed["whole"] else 0)
 
 

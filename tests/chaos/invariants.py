@@ -23,6 +23,29 @@ TABLES = """
     CREATE UNLOGGED TABLE IF NOT EXISTS chaos.told (
         key text, path text, person bigint, task uuid, run uuid, answer jsonb, status int, reply jsonb);
     CREATE UNLOGGED TABLE IF NOT EXISTS chaos.listed (task uuid);
+    CREATE TABLE IF NOT EXISTS chaos.stale (what text, run uuid, epoch bigint, present bigint);
+    CREATE OR REPLACE FUNCTION chaos.watch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+        DECLARE present bigint; written bigint; of_run uuid;
+        BEGIN
+            CASE TG_ARGV[0]
+                WHEN 'settled' THEN of_run := NEW.id; written := NEW.settled_epoch;
+                WHEN 'delivered' THEN of_run := NEW.run_id; written := NEW.delivery_epoch;
+                WHEN 'attempted' THEN of_run := NEW.run_id; written := NEW.epoch;
+            END CASE;
+            SELECT epoch INTO present FROM public.agents_runtime_run WHERE id = of_run;
+            IF written IS NOT NULL AND written <> present THEN
+                INSERT INTO chaos.stale VALUES (TG_ARGV[0], of_run, written, present);
+            END IF;
+            RETURN NULL;
+        END $$;
+    CREATE OR REPLACE TRIGGER chaos_watch AFTER UPDATE OF settled_epoch ON public.agents_runtime_run
+        FOR EACH ROW WHEN (NEW.settled_epoch IS DISTINCT FROM OLD.settled_epoch)
+        EXECUTE FUNCTION chaos.watch('settled');
+    CREATE OR REPLACE TRIGGER chaos_watch AFTER UPDATE OF delivery_epoch ON public.agents_runtime_pause
+        FOR EACH ROW WHEN (NEW.delivery_epoch IS DISTINCT FROM OLD.delivery_epoch)
+        EXECUTE FUNCTION chaos.watch('delivered');
+    CREATE OR REPLACE TRIGGER chaos_watch AFTER INSERT ON public.agents_runtime_toolexecution
+        FOR EACH ROW EXECUTE FUNCTION chaos.watch('attempted');
     CREATE OR REPLACE VIEW chaos.allowed AS
         SELECT task.id AS task, task.run_id AS run, task.pause_id AS pause, task.position, task.tool,
                outcome.decided_by_id AS decision,
@@ -60,6 +83,11 @@ INVARIANTS = {
     "I-2 nothing happened that was not allowed with exactly these arguments": """
         SELECT happened.* FROM chaos.happened happened LEFT JOIN chaos.allowed allowed USING (tool, arguments)
         WHERE allowed.task IS NULL""",
+    "I-2 what a gated tool did has its attempt in the ledger": """
+        SELECT happened.* FROM chaos.happened happened
+        LEFT JOIN agents_runtime_toolexecution attempt
+            ON attempt.tool = happened.tool AND attempt.arguments::jsonb = happened.arguments
+        WHERE attempt.id IS NULL""",
     "I-2 an attempt has its decision, made before it by somebody allowed, on what the card showed": """
         SELECT attempt.id, attempt.tool, attempt.arguments FROM agents_runtime_toolexecution attempt
         JOIN agents_runtime_run run ON run.id = attempt.run_id
@@ -143,6 +171,8 @@ INVARIANTS = {
         GROUP BY task_id, facts -> 'claim_version' HAVING count(DISTINCT actor_id) > 1""",
     "I-6 a task takes one decision in a round": """
         SELECT task_id, round, count(*) FROM reviewer_decision GROUP BY task_id, round HAVING count(*) > 1""",
+    "I-6 only the worker that took a thread last settles, delivers and starts tools": """
+        SELECT * FROM chaos.stale""",
     "I-7 who was told that it is decided has decided": """
         SELECT told.* FROM chaos.told told
         LEFT JOIN reviewer_decision decision ON decision.task_id = told.task
@@ -192,6 +222,24 @@ INVARIANTS = {
 }
 
 
+COPY = """
+    INSERT INTO agents_runtime_toolexecution
+    SELECT (jsonb_populate_record(copied, %s)).* FROM agents_runtime_toolexecution copied
+    WHERE copied.status = ANY(%s) ORDER BY copied.id LIMIT 1
+"""
+SECOND_ROWS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "I-1 the ledger itself takes an attempt once": (
+        {"id": -1, "status": "raised"},
+        ["succeeded", "asserted", "raised", "abandoned"],
+    ),
+    "I-1 the ledger itself takes a success once": (
+        {"id": -1, "attempt": 1_000},
+        ["succeeded", "asserted"],
+    ),
+}
+"""A second row for a call of the schedule, which the database must refuse: what changes, of which rows."""
+
+
 @dataclass(frozen=True)
 class Told:
     """What a person's program asked and was answered; ``status`` 0 while it does not know."""
@@ -215,8 +263,9 @@ class Told:
 
 
 def prepare(link: psycopg.Connection[Any]) -> None:
-    """Make the schema beside the product's tables."""
+    """Make the schema beside the product's tables, and watch from now on who writes."""
     link.execute(TABLES)
+    link.execute("TRUNCATE chaos.stale")
     link.commit()
 
 
@@ -259,4 +308,16 @@ def violations(link: psycopg.Connection[Any]) -> list[str]:
     for name, query in INVARIANTS.items():
         rows = link.execute(query).fetchmany(MAX_SHOWN)
         found += [f"{name}: {json.dumps(row, default=str)}" for row in rows]
+    for name, (changes, statuses) in SECOND_ROWS.items():
+        if _is_taken(link, changes, statuses):
+            found.append(f"{name}: a second row was taken")
     return found
+
+
+def _is_taken(link: psycopg.Connection[Any], changes: dict[str, Any], statuses: list[str]) -> bool:
+    """Say whether the ledger takes a second row, without leaving it there."""
+    try:
+        with link.transaction(force_rollback=True):
+            return link.execute(COPY, [Jsonb(changes), statuses]).rowcount > 0
+    except psycopg.errors.UniqueViolation:
+        return False

@@ -16,6 +16,7 @@ from tests.servers import PROJECT, servers
 
 KILLED = -9
 PAUSE_SECONDS = 0.1
+MAX_TRIES = 300
 Job = dict[str, Any]
 
 
@@ -45,16 +46,19 @@ class Nursery:
         self._process.stdin.write(json.dumps(jobs) + "\n")
         self._process.stdin.flush()
         ended = [Ended(**one) for one in json.loads(self._process.stdout.readline())]
-        assert all(one.code in {0, KILLED} for one in ended), "a process of the nursery failed; see above"
+        if failed := [one.code for one in ended if one.code not in {0, KILLED}]:
+            raise AssertionError(f"a process of the nursery failed or hung ({failed}); see above: {jobs}")
         return ended
 
     def insist(self, job: Job, first: Ended) -> Any:
         """Ask again, for as long as whoever is asked dies or has no answer; return the answer."""
         ended = first
-        while ended.was_killed or ended.told["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        for _ in range(MAX_TRIES):
+            if not ended.was_killed and ended.told["status"] < HTTPStatus.INTERNAL_SERVER_ERROR:
+                return ended.told
             time.sleep(PAUSE_SECONDS)
             (ended,) = self.work(job)
-        return ended.told
+        raise AssertionError(f"nobody answers: {job} {ended}")
 
 
 @contextlib.contextmanager
@@ -68,6 +72,9 @@ def nursery() -> Iterator[Nursery]:
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        yield Nursery(process)
-        assert process.stdin is not None
-        process.stdin.close()
+        try:
+            yield Nursery(process)
+        finally:
+            assert process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()

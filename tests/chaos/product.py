@@ -12,7 +12,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -24,7 +24,6 @@ from agents_runtime.attempts import in_doubt
 from agents_runtime.models import Run
 from agents_runtime.recovery import with_work
 from reviewer.models import Decision, ReviewTask
-from tests.agents import effects
 from tests.cast import make_cast
 from tests.chaos import books
 from tests.chaos.failpoints import FAILPOINTS, Failpoint, Fired, Trigger
@@ -33,18 +32,21 @@ from tests.chaos.nursery import Nursery, nursery
 from tests.chaos.people import AGENTS, Ask, People
 from tests.chaos.report import Report, say
 from tests.chaos.rigged import folder
+from tests.chaos.stages import Play
 from tests.chaos.world import PATIENCE, World
-from tests.database import wipe
 from tests.processes import Process
 
 POINTS = [point for point in FAILPOINTS if point.who == "parent"]
 """Those that only the whole product passes; of the others ``deaths`` sees to it that each is reached."""
 OF_WORKERS = [point for point in FAILPOINTS if point.who == "worker"]
+PARENTS_DEATHS = 6
+"""Of a schedule that shall reach the points of parents; else two."""
 OF_SWEEPERS = [point for point in FAILPOINTS if point.who in {"sender", "sweeper"}]
 RUNS_AT_ONCE = 4
 ARMED_AT_ONCE = 6
 MOMENT = 0.1
 HANG_SECONDS = 3.0
+SCHEDULE_SECONDS = 600.0
 UNREACHED_SECONDS = 15.0
 SPOILT_SHARE = "0.3"
 HOUR = 3600.0
@@ -93,7 +95,9 @@ class Company:
 class Schedule:
     """Some runs at a time, and the faults of one seed, one after the other."""
 
-    def __init__(self, seed: int, *, pool: str, world: World, crew: Nursery, report: Report) -> None:
+    def __init__(
+        self, seed: int, wanted: Sequence[str], *, pool: str, world: World, crew: Nursery, report: Report
+    ) -> None:
         self._chance = random.Random(seed)
         self._pool, self._world, self._crew, self._report = pool, world, crew, report
         self._trigger = Trigger(folder())
@@ -101,7 +105,8 @@ class Schedule:
         self._numbers = itertools.count()
         self._agents = itertools.cycle(self._chance.sample(AGENTS, len(AGENTS)))
         self._told: list[Told] = []
-        self._faults = self._plan()
+        self._faults = self._plan(PARENTS_DEATHS if wanted else 2)
+        self._end = time.monotonic() + SCHEDULE_SECONDS
 
     def play(self) -> list[str]:
         """Let everything go wrong, then let it come to its end; return what does not balance."""
@@ -117,14 +122,13 @@ class Schedule:
         self._report.decisions += Decision.objects.count()
         return books.check(self._told, reader=self._people.token())
 
-    def _plan(self) -> list[Callable[[], None]]:
+    def _plan(self, parents_deaths: int) -> list[Callable[[], None]]:
         faults: list[Callable[[], None]] = [
             partial(self._kill, OF_WORKERS, whole=False),
             partial(self._kill, OF_WORKERS, whole=False),
             partial(self._kill, OF_WORKERS, whole=True),
             partial(self._kill, OF_SWEEPERS, whole=False),
-            partial(self._kill, POINTS, whole=True),
-            partial(self._kill, POINTS, whole=True),
+            *(partial(self._kill_parent) for _ in range(parents_deaths)),
         ]
         faults += [
             partial(self._strike, name, blow)
@@ -141,6 +145,11 @@ class Schedule:
         self._chance.shuffle(faults)
         return faults
 
+    def _kill_parent(self) -> None:
+        """Let a worker die at the point of parents that was reached least: the first one hides the other."""
+        least = min(POINTS, key=lambda point: (self._report.deaths[point.name], self._chance.random()))
+        self._kill([least], whole=True)
+
     def _kill(self, points: list[Failpoint], *, whole: bool) -> None:
         """Let somebody die at one of the points, alone or with the whole worker; see the work go on."""
         self._trigger.arm(self._chance.sample(points, min(len(points), ARMED_AT_ONCE)), whole=whole)
@@ -149,15 +158,15 @@ class Schedule:
         self._trigger.disarm()
         if fired is None:
             return
-        is_whole = whole or self._pool == "threads"
+        who = "whole worker" if whole or self._pool == "threads" else "child"
         self._report.deaths[fired.name] += 1
         if points is OF_SWEEPERS:
             self._report.faults["death of a sweeper"] += 1
         else:
-            self._report.faults[f"death of a {'whole worker' if is_whole else 'child'}"] += 1
-            self._recover(fired)
+            self._report.faults[f"death of a {who}"] += 1
+            self._recover(fired, f"{who}, {self._pool}")
 
-    def _recover(self, fired: Fired) -> None:
+    def _recover(self, fired: Fired, who: str) -> None:
         left = {UUID(fired.run)} if fired.run else set(with_work().values_list("pk", flat=True))
         settled = dict(Run.objects.filter(pk__in=left).values_list("pk", "settled_epoch"))
 
@@ -166,10 +175,10 @@ class Schedule:
             return all(epoch > settled[run] for run, epoch in waiting)
 
         if self._live_until(is_recovered):
-            self._report.recoveries.append(time.time() - fired.at)
+            self._report.recovered(who, time.time() - fired.at)
             say(f"  died at {fired.name}: work again after {time.time() - fired.at:.1f} s")
         else:
-            self._report.violations.append(f"I-5 nobody took over after {fired}")
+            raise AssertionError(f"I-5 nobody took over after {fired}")
 
     def _strike(self, name: str, blow: Callable[[], object]) -> None:
         """Let a fault strike, and people and runs go on."""
@@ -192,7 +201,7 @@ class Schedule:
         self, is_so: Callable[[], bool], *, wants_more: bool = True, seconds: float = PATIENCE
     ) -> bool:
         """Start runs and decide what is open until something is so; say whether it came to that."""
-        end = time.monotonic() + seconds
+        end = min(time.monotonic() + seconds, self._end)
         while time.monotonic() < end:
             try:
                 if is_so():
@@ -229,18 +238,16 @@ def _unfinished() -> list[Run]:
     return list(Run.objects.exclude(status__in=ENDED))
 
 
-def play(world: World, seeds: Iterable[int], each: int) -> Report:
-    """Play schedules until every point was reached ``each`` times."""
-    report = Report()
+@contextlib.contextmanager
+def stage(world: World) -> Iterator[Play]:
+    """Be ready to play schedules."""
     with nursery() as crew:
-        for seed in seeds:
+
+        def play(seed: int, wanted: Sequence[str], report: Report) -> list[str]:
             pool = POOLS[seed % len(POOLS)]
-            wipe()
-            effects.clear()
+            world.go_on_valkey()
             with Company(pool).at_work():
-                found = Schedule(seed, pool=pool, world=world, crew=crew, report=report).play()
-            report.seeds.append(seed)
-            report.violations += [f"seed {seed}: {one}" for one in found]
-            if report.violations or (each and all(report.deaths[point.name] >= each for point in POINTS)):
-                break
-    return report
+                schedule = Schedule(seed, wanted, pool=pool, world=world, crew=crew, report=report)
+                return schedule.play()
+
+        yield play

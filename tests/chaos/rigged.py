@@ -22,6 +22,7 @@ from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import django
 from celery import Celery
@@ -34,6 +35,8 @@ from tests.chaos import failpoints
 
 REAL_TIME, REAL_NOW = time.time, timezone.now
 LATEST = 1.5
+JOB_SECONDS = 90
+"""A job that takes longer hangs: it is ended, and its schedule with it."""
 Json = Any
 
 
@@ -128,17 +131,34 @@ def _end_of(child: int, reads: int) -> dict[str, Json]:
     return {"code": code, "told": json.loads(told) if code == 0 else None}
 
 
-def _work(do: str, seconds: float = 0.0, **job: Json) -> Json:
-    """Do one job; ``seconds``: die after so long, wherever that is."""
+def _work(do: str, seconds: float = 0.0, after: str = "", opens: str = "", **job: Json) -> Json:
+    """Do one job; ``seconds``: die after so long, wherever that is.
+
+    ``after`` and ``opens`` are doors: where it waits before it begins, and what it opens at its end.
+    """
+    signal.alarm(JOB_SECONDS)
+    doors = failpoints.Trigger(folder())
     if seconds:
         killer = threading.Timer(seconds, failpoints.die)
         killer.daemon = True
         killer.start()
-    return JOBS[do](**job)
+    if after:
+        doors.wait_at(after)
+    try:
+        return JOBS[do](**job)
+    finally:
+        if opens:
+            doors.open(opens)
 
 
 def _advance(run: str) -> None:
     import_module("agents_runtime.tasks")._advance(run)
+
+
+def _take_over(run: str) -> bool:
+    """Take the thread as another worker would that dies before it does anything with it."""
+    with import_module("agents_runtime.thread_lock").hold(UUID(run)) as epoch:
+        return epoch is not None
 
 
 def _sweep() -> int:
@@ -159,7 +179,12 @@ def _post(path: str, body: Json, token: str, key: str) -> dict[str, Json]:
     return {"status": response.status_code, "answer": json.loads(text) if text and is_json else None}
 
 
-JOBS: dict[str, Callable[..., Json]] = {"advance": _advance, "sweep": _sweep, "post": _post}
+JOBS: dict[str, Callable[..., Json]] = {
+    "advance": _advance,
+    "take_over": _take_over,
+    "sweep": _sweep,
+    "post": _post,
+}
 
 
 def _let_the_clock_jump() -> None:
