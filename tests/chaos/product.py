@@ -44,7 +44,7 @@ PARENTS_DEATHS = 6
 OF_SWEEPERS = [point for point in FAILPOINTS if point.who in {"sender", "sweeper"}]
 RUNS_AT_ONCE = 4
 ARMED_AT_ONCE = 6
-MOMENT = 0.1
+MOMENT, GLANCE = 0.1, 0.05
 HANG_SECONDS = 3.0
 SCHEDULE_SECONDS = 600.0
 UNREACHED_SECONDS = 15.0
@@ -57,13 +57,15 @@ POOLS = ("prefork", "prefork", "threads")
 class Company:
     """The processes of the product; those that die are started again."""
 
-    def __init__(self, pool: str) -> None:
+    def __init__(self, pool: str, report: Report) -> None:
         self.pool = pool
+        self._report = report
         worker = ("worker", "--without-gossip", "--without-mingle", f"--pool={pool}", "--concurrency=2")
         self._processes = [
             self._process(f"worker-{pool}", *worker, "--loglevel=INFO", ready=" ready."),
             *(self._process(f"scheduler-{number}", "scheduler", ready="is ready") for number in (1, 2)),
         ]
+        self._new = set(self._processes)
         self._is_over = threading.Event()
         self._keepers = [threading.Thread(target=self._keep, args=(process,)) for process in self._processes]
 
@@ -84,12 +86,45 @@ class Company:
     def _keep(self, process: Process) -> None:
         while not self._is_over.is_set():
             with contextlib.suppress(AssertionError):  # it died again before it was ready
-                process.ensure()
+                self._ensure(process)
             self._is_over.wait(MOMENT)
+
+    def _ensure(self, process: Process) -> None:
+        if process.is_running:
+            return
+        is_first, began = process in self._new, time.monotonic()
+        process.ensure()
+        self._new.discard(process)
+        if not is_first and process is self._processes[0]:
+            self._report.restarts.append(time.monotonic() - began)
 
     def _process(self, name: str, *command: str, ready: str) -> Process:
         rigged = [sys.executable, "-m", "tests.chaos.rigged", *command]
         return Process(name, rigged, ready=ready, COUNTERSIGN_LOG_LEVEL="INFO", CHAOS_SEED=name)
+
+
+class Watch(threading.Thread):
+    """Looks many times a second whether something is so, while people go on; ``seen_at``: since when."""
+
+    def __init__(self, is_so: Callable[[], bool]) -> None:
+        super().__init__(daemon=True)
+        self.seen_at = 0.0
+        self._is_so, self._is_over = is_so, threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        """Look until it is so."""
+        while not self.seen_at and not self._is_over.wait(GLANCE):
+            try:
+                if self._is_so():
+                    self.seen_at = time.time()
+            except (DatabaseError, PoolTimeout):
+                connection.close()
+        connection.close()
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._is_over.set()
 
 
 class Schedule:
@@ -174,11 +209,13 @@ class Schedule:
             waiting = with_work().filter(pk__in=settled).values_list("pk", "settled_epoch")
             return all(epoch > settled[run] for run, epoch in waiting)
 
-        if self._live_until(is_recovered):
-            self._report.recovered(who, time.time() - fired.at)
-            say(f"  died at {fired.name}: work again after {time.time() - fired.at:.1f} s")
-        else:
+        watch = Watch(is_recovered)
+        if not self._live_until(lambda: watch.seen_at > 0):
+            watch.stop()
             raise AssertionError(f"I-5 nobody took over after {fired}")
+        seconds = watch.seen_at - fired.at
+        self._report.recovered(who, seconds)
+        say(f"  died at {fired.name} ({who}): work again after {seconds:.1f} s")
 
     def _strike(self, name: str, blow: Callable[[], object]) -> None:
         """Let a fault strike, and people and runs go on."""
@@ -246,7 +283,7 @@ def stage(world: World) -> Iterator[Play]:
         def play(seed: int, wanted: Sequence[str], report: Report) -> list[str]:
             pool = POOLS[seed % len(POOLS)]
             world.go_on_valkey()
-            with Company(pool).at_work():
+            with Company(pool, report).at_work():
                 schedule = Schedule(seed, wanted, pool=pool, world=world, crew=crew, report=report)
                 return schedule.play()
 

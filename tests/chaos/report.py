@@ -14,11 +14,15 @@ TARGET_SECONDS = 10.0
 
 @dataclass
 class Report:
-    """Faults by name, seconds from a SIGKILL to work again by who died, and counter-examples."""
+    """Faults by name, seconds from a SIGKILL to work again by who died, and counter-examples.
+
+    ``restarts``: the seconds that a worker took to start again.
+    """
 
     deaths: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     recoveries: dict[str, list[float]] = field(default_factory=dict)
+    restarts: list[float] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     runs: int = 0
     decisions: int = 0
@@ -41,6 +45,7 @@ class Report:
         self.faults += other.faults
         for who, seconds in other.recoveries.items():
             self.recoveries.setdefault(who, []).extend(seconds)
+        self.restarts += other.restarts
         self.violations += other.violations
         self.runs += other.runs
         self.decisions += other.decisions
@@ -77,6 +82,8 @@ class Report:
         everybody = [one for seconds in self.recoveries.values() for one in seconds]
         lines = [f"{_spread(everybody)} (target: p95 under {TARGET_SECONDS:.0f} s)"]
         lines += [f"  {who}: {_spread(seconds)}" for who, seconds in sorted(self.recoveries.items())]
+        if self.restarts:
+            lines.append(f"  of a whole worker, until the next one is ready: {_spread(self.restarts)}")
         return [f"recovery after SIGKILL: {lines[0]}", *lines[1:]]
 
 

@@ -50,15 +50,12 @@ def folder() -> Path:
 def main(mode: str, *arguments: str) -> None:
     """Become one of the processes."""
     django.setup()
-    for name in (
-        "tests.agents.assistants",
-        "tests.agents.graphs",
-        "reviewer.config.urls",
-        "agents_runtime.tasks",
-    ):
+    # A worker that starts again loads no more than the product's own: how soon it is back is measured.
+    of_web = ("reviewer.config.urls",) if mode == "nursery" else ()
+    for name in ("tests.agents.assistants", "tests.agents.graphs", "agents_runtime.tasks", *of_web):
         import_module(name)
     rig = failpoints.Rig(failpoints.Trigger(folder()), REAL_TIME)
-    failpoints.install(rig)
+    failpoints.install(rig, with_people=bool(of_web))
     _know_the_run(rig)
     _spoil_the_post()
     if mode == "nursery":
