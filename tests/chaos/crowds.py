@@ -28,7 +28,15 @@ from tests.chaos.world import World, wait_until
 
 POINTS: list[Failpoint] = []
 """None dies, so none is counted."""
-OUTSIDE_TRANSACTIONS = (
+AT_A_TOOL = (
+    "attempt.begins",
+    "effect.before",
+    "effect.after",
+    "ending.begins",
+    "attempt.committed",
+    "ending.committed",
+)
+ELSEWHERE = (
     "lock.taken",
     "thread.read",
     "turn.begins",
@@ -37,16 +45,10 @@ OUTSIDE_TRANSACTIONS = (
     "step.after",
     "checkpoint.before",
     "async-checkpoint.before",
-    "attempt.begins",
-    "attempt.committed",
-    "effect.before",
-    "effect.after",
-    "ending.begins",
-    "ending.committed",
     "unlock.before",
 )
 """Where a worker may stand still without holding rows that the other one needs."""
-DOUBLED_SHARE = 0.4
+DOUBLED_SHARE, AT_A_TOOL_SHARE = 0.4, 0.8
 
 
 class Schedule(deaths.Schedule):
@@ -57,8 +59,10 @@ class Schedule(deaths.Schedule):
         self._world = world
         self._is_peaceful = seed % 2 == 0
         self._points = []
-        self._places = [one for one in deaths.passed_by(self._agent) if one.name in OUTSIDE_TRANSACTIONS]
-        self._chance.shuffle(self._places)
+        passed = {point.name: point for point in deaths.passed_by(self._agent)}
+        self._at_a_tool = [passed[name] for name in AT_A_TOOL if name in passed]
+        self._elsewhere = [passed[name] for name in ELSEWHERE if name in passed]
+        self._chance.shuffle(self._elsewhere)
 
     def play(self) -> list[str]:
         """Let everything come twice; where no lock is lost, nothing may be in doubt."""
@@ -73,13 +77,15 @@ class Schedule(deaths.Schedule):
         if quietly:
             super()._work(run, quietly=True)
             return
-        place = self._places[0]
-        self._places.append(self._places.pop(0))
+        places = self._at_a_tool if self._may_run_a_tool(run) else self._elsewhere
+        place = places[0]
         advance: Job = {"do": "advance", "run": str(run.pk)}
         if self._is_peaceful:
             second = [{**advance, "after": "reached", "opens": "taken-over"}]
         else:
-            do = self._chance.choice(["advance", "take_over"])
+            # Whoever brings the run forward does what the first one was about to do; whoever dies leaves it.
+            is_about_to = place.name == "attempt.begins"
+            do = "take_over" if is_about_to else self._chance.choice(["advance", "take_over"])
             second = [{**advance, "do": do, "after": "lock-lost", "opens": "taken-over"}]
         self._trigger.arm([place], stands=True)
         taker = threading.Thread(target=self._take_lock, args=(run.pk,))
@@ -91,7 +97,13 @@ class Schedule(deaths.Schedule):
         if self._trigger.fired() is not None:
             what = "doubled" if self._is_peaceful else "lock lost"
             self._report.faults[f"{what} at {place.name}"] += 1
+        if self._trigger.fired() is not None or places is self._elsewhere:
+            places.append(places.pop(0))
         self._trigger.disarm()
+
+    def _may_run_a_tool(self, run: Run) -> bool:
+        """Say whether a decision waits for its call, most of the time."""
+        return self._chance.random() < AT_A_TOOL_SHARE and run.pauses.filter(status="answered").exists()
 
     def _take_lock(self, run_id: UUID) -> None:
         """Once the first worker stands still: end the session that holds its lock."""

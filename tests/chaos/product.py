@@ -100,7 +100,14 @@ class Company:
 
     def _process(self, name: str, *command: str, ready: str) -> Process:
         rigged = [sys.executable, "-m", "tests.chaos.rigged", *command]
-        return Process(name, rigged, ready=ready, COUNTERSIGN_LOG_LEVEL="INFO", CHAOS_SEED=name)
+        return Process(
+            name,
+            rigged,
+            ready=ready,
+            COUNTERSIGN_LOG_LEVEL="INFO",
+            CHAOS_SEED=name,
+            PYTHONDONTWRITEBYTECODE="",  # where this is set, each start would compile the product anew
+        )
 
 
 class Watch(threading.Thread):
