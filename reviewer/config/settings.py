@@ -25,7 +25,6 @@ ALLOWED_HOSTS = list(ENV.allowed_hosts)
 CSRF_TRUSTED_ORIGINS = list(ENV.trusted_origins)
 
 INSTALLED_APPS = [
-    "daphne",
     "servestatic.runserver_nostatic",
     "django.contrib.auth",
     "django.contrib.contenttypes",
