@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,6 @@ def main() -> int:
 
 
 def _play(name: str, world: Any, options: argparse.Namespace) -> int:
-    began = time.monotonic()
     seeds, each = range(options.first, options.seeds or ALWAYS, options.every), options.each
     if options.seed is not None:
         seeds = range(options.seed, options.seed + 1)
@@ -66,9 +64,6 @@ def _play(name: str, world: Any, options: argparse.Namespace) -> int:
         kept=options.keep,
         bad_seeds=1 if options.fail_fast else stages.BAD_SEEDS,
     )
-    report.seconds += time.monotonic() - began
-    if options.keep:
-        report.keep(options.keep)
     return stages.tell(name, report, each)
 
 

@@ -89,6 +89,7 @@ def _play_one(play_one: Play, seed: int, wanted: Sequence[str], report: Report) 
         traceback.print_exc()
         found, is_broken = [f"it broke down: {type(error).__name__}: {error}"[:2000]], True
     seconds, died = time.monotonic() - began, report.deaths.total() - deaths
+    report.seconds += seconds
     load, verdict = os.getloadavg()[0], "; NOT WELL" if found else ""
     say(f"seed {seed}: {seconds:.0f} s, {died} deaths, load {load:.1f}{verdict}")
     return found, is_broken

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from reviewer.launch import processes
 from tests.chaos import stages
 from tests.chaos.report import Report, say
 from tests.servers import PROJECT
 
 KEPT = PROJECT / ".countersign" / "chaos"
-HOURS = 3600.0
-LATEST = 1.25 * HOURS
+LATEST = 45 * 60.0
 """After so long a process is ended; what it did by then is reported, and can be gone on with."""
 
 
@@ -67,7 +67,7 @@ def play(parts: Sequence[str], *, each: int, resume: bool) -> int:
     for share in chosen:
         if not resume:
             share.kept.unlink(missing_ok=True)
-    workers = [threading.Thread(target=_run, args=(share, each)) for share in chosen]
+    workers = [threading.Thread(target=_run, args=(share, each), daemon=True) for share in chosen]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -85,7 +85,7 @@ def play(parts: Sequence[str], *, each: int, resume: bool) -> int:
 def _run(share: Share, each: int) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
     with subprocess.Popen(
-        share.command(each),
+        processes.leashed(share.command(each)),  # it ends with us, however we end
         cwd=PROJECT,
         env=environment,
         stdout=subprocess.PIPE,
@@ -94,6 +94,7 @@ def _run(share: Share, each: int) -> None:
         start_new_session=True,
     ) as process:
         alarm = threading.Timer(LATEST, process.terminate)
+        alarm.daemon = True
         alarm.start()
         assert process.stdout is not None
         with (KEPT / f"{share.name}.log").open("a") as log:
