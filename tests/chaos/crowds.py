@@ -17,7 +17,7 @@ from django.db import connection
 from agents_runtime import thread_lock
 from agents_runtime.models import Run, ToolExecution
 from tests.chaos import deaths
-from tests.chaos.failpoints import Failpoint, Trigger
+from tests.chaos.failpoints import OF_PART, Trigger
 from tests.chaos.invariants import Told
 from tests.chaos.nursery import Job, Nursery, nursery
 from tests.chaos.people import Ask
@@ -26,7 +26,7 @@ from tests.chaos.rigged import folder
 from tests.chaos.stages import Play
 from tests.chaos.world import World, wait_until
 
-POINTS: list[Failpoint] = []
+POINTS = OF_PART["crowds"]
 """None dies, so none is counted."""
 AT_A_TOOL = (
     "attempt.begins",

@@ -19,7 +19,7 @@ from agents_runtime.models import Run
 from reviewer.models import Decision, ReviewTask
 from tests.cast import make_cast
 from tests.chaos import books
-from tests.chaos.failpoints import FAILPOINTS, Failpoint, Trigger
+from tests.chaos.failpoints import OF_PART, Failpoint, Trigger
 from tests.chaos.invariants import Told
 from tests.chaos.nursery import Ended, Job, Nursery, nursery
 from tests.chaos.people import AGENTS, ASYNC_AGENTS, Ask, People
@@ -28,7 +28,7 @@ from tests.chaos.rigged import folder
 from tests.chaos.stages import Play
 from tests.chaos.world import World, wait_until
 
-POINTS = [point for point in FAILPOINTS if point.who != "parent"]
+POINTS = OF_PART["deaths"]
 DOUBTS = {"attempt.committed", "effect.before", "effect.after", "ending.written"}
 """Who dies there leaves an attempt in doubt."""
 POINTS_EACH = 16

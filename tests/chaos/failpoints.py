@@ -105,6 +105,14 @@ FAILPOINTS = (
 )
 
 
+OF_PART = {
+    "deaths": [point for point in FAILPOINTS if point.who != "parent"],
+    "crowds": [],
+    "product": [point for point in FAILPOINTS if point.who == "parent"],
+}
+"""Which part of the suite sees to it that a point is reached often enough."""
+
+
 @dataclass(frozen=True)
 class Fired:
     """A death: which point, whose process, at what time (seconds since 1970), bringing which run forward."""

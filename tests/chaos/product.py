@@ -26,7 +26,7 @@ from agents_runtime.recovery import with_work
 from reviewer.models import Decision, ReviewTask
 from tests.cast import make_cast
 from tests.chaos import books
-from tests.chaos.failpoints import FAILPOINTS, Failpoint, Fired, Trigger
+from tests.chaos.failpoints import FAILPOINTS, OF_PART, Failpoint, Fired, Trigger
 from tests.chaos.invariants import Told
 from tests.chaos.nursery import Nursery, nursery
 from tests.chaos.people import AGENTS, Ask, People
@@ -36,7 +36,7 @@ from tests.chaos.stages import Play
 from tests.chaos.world import PATIENCE, World
 from tests.processes import Process
 
-POINTS = [point for point in FAILPOINTS if point.who == "parent"]
+POINTS = OF_PART["product"]
 """Those that only the whole product passes; of the others ``deaths`` sees to it that each is reached."""
 OF_WORKERS = [point for point in FAILPOINTS if point.who == "worker"]
 PARENTS_DEATHS = 6

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents import effects
+from tests.chaos.failpoints import OF_PART
 from tests.chaos.report import Report, say
 from tests.chaos.world import World
 
@@ -59,8 +60,7 @@ def play(
 
 def tell(name: str, report: Report, each: int) -> int:
     """Print a part's report; return 1 if it is not well."""
-    part: Any = importlib.import_module(f"tests.chaos.{name}")
-    names = [point.name for point in part.POINTS]
+    names = [point.name for point in OF_PART[name]]
     say(f"\n{name}: {report.seconds:.0f} s, load {os.getloadavg()[0]:.1f}\n{report.text(names)}")
     return 1 if report.violations or any(report.deaths[name] < each for name in names) else 0
 
