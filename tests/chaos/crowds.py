@@ -29,8 +29,8 @@ from tests.chaos.world import World, wait_until
 POINTS = OF_PART["crowds"]
 """None dies, so none is counted."""
 AT_A_TOOL = (
-    "attempt.begins",
     "effect.before",
+    "attempt.begins",
     "effect.after",
     "ending.begins",
     "attempt.committed",

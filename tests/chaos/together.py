@@ -6,6 +6,7 @@ must keep the processor time that it needs to show how soon it recovers.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -93,6 +94,7 @@ def _run(share: Share, each: int) -> None:
         text=True,
         start_new_session=True,
     ) as process:
+        _stand_back(process.pid, share.niceness)
         alarm = threading.Timer(LATEST, process.terminate)
         alarm.daemon = True
         alarm.start()
@@ -103,3 +105,9 @@ def _run(share: Share, each: int) -> None:
                 if line.startswith("seed ") or "died at" in line or "broke down" in line:
                     say(f"{share.name}: {line.rstrip()}")
         alarm.cancel()
+
+
+def _stand_back(session: int, niceness: int) -> None:
+    """Lower the priority of a whole session where the kernel shares out time by sessions (autogroups)."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{session}/autogroup").write_text(str(niceness))
