@@ -11,9 +11,10 @@ from uuid import UUID
 
 import jsonschema_rs
 from django.db import transaction
+from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
-from agents_runtime import attempts, enqueue, records, retention
+from agents_runtime import attempts, enqueue, retention
 from agents_runtime.canonical import Json, decode, encode, has_lone_surrogates, to_json
 from agents_runtime.compiled import SOME_ID, Compiled, insert, update
 from agents_runtime.desk import get_desk
@@ -34,7 +35,16 @@ OUTCOMES = frozenset({"happened", "run_again", "stop"})
 SETTLED_STOP = "A person stopped the run; nobody knows whether it took effect."
 SETTLED_AGAIN = "A person chose to run it again; nobody knows whether this attempt took effect."
 _spec = Compiled(lambda name: AgentSpec.objects.filter(name=name), "some agent")
-_pause = Compiled(lambda pause_id: Pause.objects.filter(pk=pause_id).only("run_id"), SOME_ID)
+# PostgreSQL locks a row's tables in the order they are named in, and gives each as it is once it is locked.
+_locked_pause = Compiled(
+    lambda pause_id: (
+        Pause.objects.select_for_update(of=("run", "self"))
+        .select_related("run__agent")
+        .annotate(moment=Now())
+        .filter(pk=pause_id)
+    ),
+    SOME_ID,
+)
 
 
 @transaction.atomic
@@ -68,10 +78,11 @@ def start(agent: str, *, input: Json, requested_by: str) -> Run:
 
 def lock_pause(pause_id: UUID) -> Pause:
     """Lock a pause and, before it, its run; ``pause.run`` is the locked run. Call it in a transaction."""
-    unlocked = _pause.first(pause_id)
-    if unlocked is None:
+    pause = _locked_pause.first(pause_id)
+    if pause is None:
         raise NotFound(_("There is no such pause."))
-    return records.lock_pause(lock_run(unlocked.run_id), pause_id)
+    pause.run.moment = vars(pause).pop("moment")
+    return pause
 
 
 def answer(pause: Pause, answers: Sequence[Json]) -> None:
@@ -84,8 +95,8 @@ def answer(pause: Pause, answers: Sequence[Json]) -> None:
     if len(answers) != max(1, len(pause.call_list)):
         raise InvalidInput(_("Every position needs its answer before any is delivered."))
     pause.become(PauseStatus.ANSWERED)
-    pause.answers, pause.answered_at = encode(list(answers)), database_now()
-    update(pause, "status", "answers", "answered_at")
+    pause.answers = encode(list(answers))
+    update(pause, "status", "answers", now=["answered_at"])
     save_run(run)
     enqueue.resume_interrupt(run.pk, pause.pk)
 

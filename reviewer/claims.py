@@ -7,6 +7,7 @@ whoever comes back after their lease ran out, and somebody else took the task, i
 from __future__ import annotations
 
 import datetime as dt
+from typing import cast
 from uuid import UUID
 
 from django.conf import settings
@@ -129,9 +130,9 @@ def lock_seen(task: ReviewTask) -> ReviewTask:
     return locked
 
 
-def hold(task: ReviewTask, *, by: User) -> None:
+def hold(task: ReviewTask, *, by: User, now: dt.datetime | None = None) -> None:
     """Make the locked task this person's for a full lease; a new holder raises the fence."""
-    now = database_now()
+    now = now or database_now()
     is_extension = task.claimed_by_id == by.pk and task.claimed_until is not None and task.claimed_until > now
     if not is_extension:
         task.claim_version += 1
@@ -178,11 +179,11 @@ def guard_open(task: ReviewTask) -> None:
 
 def guard_not_taken(task: ReviewTask, *, by: User) -> None:
     """Raise ``Conflict`` while somebody else's lease runs."""
-    holder = task.claimed_by
-    if holder is None or holder.pk == by.pk or task.claimed_until is None:
+    if task.claimed_by_id in {None, by.pk} or task.claimed_until is None:
         return
     if task.claimed_until <= database_now():
         return
+    holder = cast(User, task.claimed_by)
     raise Conflict(
         _("%(person)s has claimed this task.") % {"person": holder.display_name},
         code="taken",

@@ -46,9 +46,9 @@ def deadline_of(request: ReviewRequest, where: Route, *, queue: Queue) -> Deadli
     return Deadline(_after(request.expires_after), wanted, _("the agent’s author"))
 
 
-def is_over(task: ReviewTask) -> bool:
-    """Say whether the task's deadline has passed, by the database's clock."""
-    return task.due_at is not None and task.due_at <= database_now()
+def is_over(task: ReviewTask, now: dt.datetime | None = None) -> bool:
+    """Say whether the task's deadline has passed, by the database's clock; ``now`` is what that says."""
+    return task.due_at is not None and task.due_at <= (now or database_now())
 
 
 def ends_in_rejection(task: ReviewTask, card: Card) -> bool:

@@ -6,6 +6,7 @@ together. What a decision is bound to is its digest: another digest is refused, 
 
 from __future__ import annotations
 
+import datetime as dt
 from uuid import UUID
 
 from django.db import transaction
@@ -77,19 +78,18 @@ def _decide(
     comment: str,
     via: str,
 ) -> Decision:
-    seen = queries.get_task(by, task_id)
-    pause = runs.lock_pause(seen.pause_id)
-    task = claims.lock_seen(seen)
+    task = queries.lock_whole(by, task_id)
+    now = task.run.moment
     claims.guard_may_decide(task, by=by)
     claims.guard_open(task)
-    _guard_in_time(task)
+    _guard_in_time(task, now)
     _guard_digest(task, digest)
     claims.guard_not_taken(task, by=by)
     _guard_claim_version(task, by=by, claim_version=claim_version)
     _guard_answer(task, answer, comment=comment, reason_code=reason_code)
     openings.guard_read(task, verdict=verdict_of(answer), by=by)
 
-    claims.hold(task, by=by)
+    claims.hold(task, by=by, now=now)
     showing = openings.shown_to(task, by) if via == "web" else None
     card = card_of(task)
     decision = Decision(
@@ -123,7 +123,7 @@ def _decide(
             via=via,
         ),
     )
-    answer_when_complete(pause)
+    answer_when_complete(task.pause, decision)
     live.task_changed(task)
     live.run_changed(task.run_id)
     return decision
@@ -135,12 +135,12 @@ def verdict_of(answer: Json) -> Verdict:
     return Verdict(named) if isinstance(named, str) and named in NAMED_VERDICTS else Verdict.ANSWER
 
 
-def _guard_in_time(task: ReviewTask) -> None:
+def _guard_in_time(task: ReviewTask, now: dt.datetime) -> None:
     """Refuse a decision that comes after the deadline, even if the sweep has not closed the task yet.
 
     A task that the sweep has held, because its run had failed by then, is open for good.
     """
-    if task.overdue_at is None and is_over(task) and rejection_of(task) is not None:
+    if task.overdue_at is None and is_over(task, now) and rejection_of(task) is not None:
         raise Conflict(
             _("Time is up: nobody decided this task by its deadline, so it is being rejected."),
             code="closed",
@@ -197,8 +197,14 @@ def _conclude(task: ReviewTask, decision: Decision) -> None:
     update(task, "status", "version", "claimed_by", "claimed_until", "claim_version", now=["closed_at"])
 
 
-def answer_when_complete(pause: Pause) -> None:
-    """Answer the pause once every one of its tasks has an outcome, in the order of their positions."""
+def answer_when_complete(pause: Pause, latest: Decision | None = None) -> None:
+    """Answer the pause once every one of its tasks has an outcome, in the order of their positions.
+
+    A pause with one task needs no look at others: ``latest``, which became its outcome, is the answer.
+    """
+    if latest is not None and len(pause.call_list) <= 1:
+        runs.answer(pause, [decode(latest.answer)])
+        return
     tasks = list(pause.tasks.order_by("position").values_list("outcome__answer", flat=True))
     if None in tasks:
         return

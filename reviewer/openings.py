@@ -12,11 +12,12 @@ from typing import Final, TypedDict
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Case, When
 from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
 from agents_runtime.canonical import Json, storable
+from agents_runtime.compiled import ANOTHER_NUMBER, SOME_ID, SOME_NUMBER, Compiled, insert_new
 from agents_runtime.errors import Problem
 from reviewer import cards
 from reviewer.accounts import permissions
@@ -33,6 +34,29 @@ MAY_APPROVE: Final = frozenset({Verdict.APPROVE, Verdict.EDIT, Verdict.ANSWER})
 """What lets something happen, or may: nobody but the agent knows what an answer of its own shape means."""
 
 LONGEST_LIST: Final = 500
+
+
+_drawn = Compiled(
+    lambda task_id, digest, version, language: Showing.objects.filter(
+        task=task_id, digest=digest, renderer_version=version, language=language
+    ),
+    SOME_ID,
+    "some digest",
+    SOME_NUMBER,
+    "some language",
+)
+_shown_to = Compiled(
+    lambda task_id, person_id, digest, version, language: Showing.objects.filter(
+        task=task_id, digest=digest, openings__person=person_id, openings__digest=digest
+    ).order_by(Case(When(renderer_version=version, language=language, then=0), default=1), "-openings__pk")[
+        :1
+    ],
+    SOME_ID,
+    SOME_NUMBER,
+    "some digest",
+    ANOTHER_NUMBER,
+    "some language",
+)
 
 
 class ShownFacts(TypedDict, total=False):
@@ -55,10 +79,8 @@ def opened(task: ReviewTask, *, by: User, via: str) -> None:
     if not task.is_open:
         return
     showing = _showing(task) if via == "web" else None
-    _opening, is_first = CardOpening.objects.get_or_create(
-        task=task, person=by, digest=task.digest, via=via, showing=showing
-    )
-    if is_first:
+    opening = CardOpening(task=task, person=by, digest=task.digest, via=via, showing=showing)
+    if insert_new([opening]):
         subject = of_task(task, digest=task.digest, via=via, **facts_of(showing))
         record("card.opened", actor=by, subject=subject)
     if via == "api":
@@ -67,10 +89,7 @@ def opened(task: ReviewTask, *, by: User, via: str) -> None:
 
 def shown_to(task: ReviewTask, person: User) -> Showing | None:
     """Return the card as this person had it before them: as it is drawn for them now, else as it was last."""
-    found = Showing.objects.filter(
-        task=task, digest=task.digest, openings__person=person, openings__digest=task.digest
-    ).order_by("-openings__pk")
-    return _drawn_now(found, _version(task)).first() or found.first()
+    return _shown_to.first(task.pk, person.pk, task.digest, _version(task), _language())
 
 
 def facts_of(showing: Showing | None) -> ShownFacts:
@@ -91,23 +110,20 @@ def showing_of(task: ReviewTask) -> Showing | None:
 
 def _showing(task: ReviewTask) -> Showing:
     """Return the showing of this card by today's renderer in this language; keep it, if it is the first."""
-    version = _version(task)
-    known = _drawn_now(Showing.objects.filter(task=task, digest=task.digest), version).first()
+    key = (task.pk, task.digest, _version(task), _language())
+    known = _drawn.first(*key)
     if known is not None:
         return known
     drawing = inert_drawing(task)
-    snapshot, _is_new = Snapshot.objects.get_or_create(sha256=drawing.sha256, defaults={"html": drawing.html})
-    return Showing.objects.get_or_create(
-        task=task,
-        digest=task.digest,
-        renderer_version=version,
-        language=_language(),
-        defaults={"snapshot": snapshot},
-    )[0]
-
-
-def _drawn_now(showings: QuerySet[Showing], version: int) -> QuerySet[Showing]:
-    return showings.filter(renderer_version=version, language=_language())
+    insert_new([Snapshot(sha256=drawing.sha256, html=drawing.html)])
+    showing = Showing(task=task, digest=task.digest, snapshot_id=drawing.sha256)
+    showing.renderer_version, showing.language = key[2:]
+    keys = insert_new([showing])
+    if not keys:  # somebody else was shown it at the same moment
+        (showing,) = _drawn.rows(*key)
+        return showing
+    showing.pk = keys[0]
+    return showing
 
 
 def _version(task: ReviewTask) -> int:

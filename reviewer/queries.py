@@ -117,6 +117,38 @@ def get_task(user: User, task_id: UUID) -> ReviewTask:
     return task
 
 
+def _locked_whole(tasks: QuerySet[ReviewTask]) -> QuerySet[ReviewTask]:
+    """Lock run, pause and task, in the one order; a row that was waited for is read as it is then.
+
+    Only what never changes is joined: rows joined to a lock that had to wait are those from before the wait.
+    """
+    joined = tasks.select_related(None).select_related("run__agent", "pause")
+    return joined.select_for_update(of=("run", "pause", "self")).annotate(moment=Now())
+
+
+_any_locked = Compiled(
+    lambda task_id: _locked_whole(visible_tasks(User(role=Role.AUDITOR)).filter(pk=task_id)), SOME_ID
+)
+_locked_seen_by = Compiled(
+    lambda task_id, user_id, _: _locked_whole(visible_tasks(User(pk=user_id)).filter(pk=task_id)),
+    SOME_ID,
+    SOME_NUMBER,
+    User(pk=SOME_NUMBER).reference,
+)
+
+
+def lock_whole(user: User, task_id: UUID) -> ReviewTask:
+    """Lock one task with its run and its pause, or raise ``NotFound``; its run's ``moment`` says when."""
+    if permissions.sees_all_queues(user):
+        task = _any_locked.first(task_id)
+    else:
+        task = _locked_seen_by.first(task_id, user.pk, user.reference)
+    if task is None:
+        raise NotFound(_("There is no such task."))
+    task.pause.run, task.run.moment = task.run, vars(task).pop("moment")
+    return task
+
+
 @lru_cache(maxsize=128)
 def _listing(sees_all: bool, names: tuple[str, ...], limit: int, offset: int) -> Compiled[ReviewTask]:
     def make(user_id: int, _: str, *values: object) -> QuerySet[ReviewTask]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
 import psycopg
 import pytest
 from django.db import connection
+from psycopg import sql
 
 from agents_runtime import direct
 from reviewer import claims, decisions
@@ -155,6 +158,79 @@ def test_a_decision_that_waits_for_a_move_is_made_or_the_move_is_refused(
         )
     assert isinstance(decided, Decision)
     assert isinstance(moved, ReviewTask | Conflict)
+
+
+def is_free(table: str, key: object) -> bool:
+    """Say whether nobody holds the row."""
+    with psycopg.connect(direct.conninfo(application="test")) as other:
+        found = other.execute(
+            sql.SQL("SELECT 1 FROM {} WHERE id = %s FOR UPDATE SKIP LOCKED").format(sql.Identifier(table)),
+            [key],
+        )
+        return found.fetchone() is not None
+
+
+@pytest.mark.parametrize("held", [0, 1, 2])
+def test_a_decision_locks_run_pause_and_task_in_this_order_and_reads_what_they_are_then(
+    committed_db: None, cast: Cast, held: int
+) -> None:
+    task = open_refund(by=cast.developer)
+    rows = [
+        ("agents_runtime_run", task.run_id, "requested_by = requested_by"),
+        ("agents_runtime_pause", task.pause_id, "place = place"),
+        ("reviewer_reviewtask", task.pk, "version = 41"),
+    ]
+    table, key, change = rows[held]
+    with psycopg.connect(direct.conninfo(application="test")) as other:
+        other.execute(f"UPDATE {table} SET {change} WHERE id = %s", [key])
+        fed = f'["{cast.reviewer.reference}"]'
+        if held == 0:
+            other.execute("UPDATE agents_runtime_run SET fed_by = %s WHERE id = %s", [fed, key])
+        with ThreadPoolExecutor(1) as pool:
+            deciding = pool.submit(
+                at_once,
+                partial(decisions.decide, task.pk, by=cast.reviewer, answer=APPROVE, digest=task.digest),
+            )
+            wait_for_waiter(other)
+            # All before it are locked, and none behind it.
+            assert [is_free(*row[:2]) for row in rows] == [at > held for at in range(3)]
+            other.commit()
+            (came,) = deciding.result(timeout=60)
+    if held == 0:  # gave the run input while the decision waited
+        assert isinstance(came, NotAllowed)
+        assert not Decision.objects.exists()
+    else:
+        assert isinstance(came, Decision)
+        assert ReviewTask.objects.get(pk=task.pk).version == (42 if held == 2 else 2)
+
+
+def test_a_decision_that_waits_for_a_claim_sees_who_holds_the_task(committed_db: None, cast: Cast) -> None:
+    task = open_refund(by=cast.developer)
+    with psycopg.connect(direct.conninfo(application="test")) as other, ThreadPoolExecutor(1) as pool:
+        other.execute(
+            "UPDATE reviewer_reviewtask SET claimed_by_id = %s, claimed_until = now() + interval '1 hour', "
+            "claim_version = 1 WHERE id = %s",
+            [cast.reviewer2.pk, task.pk],
+        )
+        deciding = pool.submit(
+            at_once, partial(decisions.decide, task.pk, by=cast.reviewer, answer=APPROVE, digest=task.digest)
+        )
+        wait_for_waiter(other)
+        other.commit()
+        (came,) = deciding.result(timeout=60)
+    assert isinstance(came, Conflict)
+    assert (came.code, came.who) == ("taken", cast.reviewer2.display_name)
+
+
+def wait_for_waiter(other: psycopg.Connection) -> None:
+    """Wait until somebody waits for a row that this connection holds."""
+    for _ in range(200):
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"
+        found = other.execute(waiting, [other.info.backend_pid]).fetchone()
+        if found and found[0]:
+            return
+        time.sleep(0.05)
+    raise AssertionError("Nobody waits.")
 
 
 def test_a_lead_assigns_to_members_only_and_moves_between_queues(cast: Cast) -> None:

@@ -83,7 +83,7 @@ def test_a_run_takes_so_many_statements_and_no_more(cast: Cast, sent: Counter[st
     finishing = Counter(sent)
     assert starting["statements"] <= 52
     assert starting["COMMIT"] <= 3
-    assert deciding["statements"] <= 21
+    assert deciding["statements"] <= 10
     assert deciding["COMMIT"] <= 1
     assert finishing["statements"] <= 63
     assert finishing["COMMIT"] <= 4
