@@ -19,7 +19,7 @@ from reviewer.cards.masking import Mask
 from reviewer.cards.names import BASE, OPERATION, VERDICT, Posted, PostedData, field_of
 from reviewer.cards.read import read
 from reviewer.cards.tree import Tree, walk
-from reviewer.cards.validate import validate_tree
+from reviewer.cards.validate import validate_part, validate_tree
 from reviewer.cards.values import MISSING, Json, json_text
 
 
@@ -151,7 +151,7 @@ class Card:
         choice = self.choice(verdict_of(answer)) or self.choice(_own_verdict(answer)) or self.choice(ANSWER)
         if choice is None:
             return (FieldError("", "verdict"),)
-        return validate_tree(compile_form(choice.schema, answer, root=choice.root), answer)
+        return validate_part(answer, choice.schema, choice.root)
 
     def changes(self, answer: Json) -> tuple[Change, ...]:
         """Return how the arguments of an edit differ from those proposed."""

@@ -5,17 +5,22 @@ Schemas are untrusted: patterns never reach Python's ``re``, references never le
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import jsonschema_rs
 
 from reviewer.cards.schema import Document, parts_of
-from reviewer.cards.values import DEEPEST, Json, depth_within
+from reviewer.cards.values import DEEPEST, Json, depth_within, key_text
 
 _ROOT: Final = "urn:card:schema"
+MOST_KEPT: Final = 256
+LONGEST_KEPT: Final = 64 * 1024
+"""Validators that a process keeps, and characters of the longest schema that it keeps one for."""
 _REFERENCES: Final = ("$ref", "$dynamicRef")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NAMES_A_RESOURCE: Final = frozenset({"$id", "$anchor", "$schema", "$dynamicAnchor"})
@@ -88,10 +93,21 @@ def _legible(value: Json) -> Json:
 
 
 def _validator(document: Document, schema: Json) -> jsonschema_rs.Draft202012Validator | None:
-    if not depth_within(schema, DEEPEST) or not depth_within(document.root, DEEPEST):
+    """Return what checks values against a schema of this document; made once for schemas of the same text."""
+    text = key_text((document.root, schema), LONGEST_KEPT)
+    return _made(document.root, schema) if text is None else _kept(text)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _kept(text: str) -> jsonschema_rs.Draft202012Validator | None:
+    return _made(*json.loads(text))
+
+
+def _made(root: Json, schema: Json) -> jsonschema_rs.Draft202012Validator | None:
+    if not depth_within(schema, DEEPEST) or not depth_within(root, DEEPEST):
         return None
     try:
-        registry = jsonschema_rs.Registry([(_ROOT, _legible(_without_names(document.root)))])
+        registry = jsonschema_rs.Registry([(_ROOT, _legible(_without_names(root)))])
         return jsonschema_rs.Draft202012Validator(
             _legible(anchored(schema)), registry=registry, offline=True, validate_formats=False
         )

@@ -7,6 +7,7 @@ with the reason.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -109,11 +110,22 @@ def compile_form(
 
 
 def _is_too_big(schema: Json, value: Json) -> str:
-    if not depth_within(schema, DEEPEST) or size_of(schema) > LARGEST_SCHEMA:
+    if not _is_plainly_small(schema) and (
+        not depth_within(schema, DEEPEST) or size_of(schema) > LARGEST_SCHEMA
+    ):
         return "large-schema"
     if value is not MISSING and (not depth_within(value, DEEPEST) or size_of(value) > LARGEST_VALUE):
         return "large"
     return ""
+
+
+def _is_plainly_small(schema: Json) -> bool:
+    """Say whether the schema's text shows that it is within the limits, which is quicker than to walk it."""
+    try:
+        text = json.dumps(schema)
+    except (RecursionError, TypeError, ValueError):
+        return False
+    return len(text) <= LARGEST_SCHEMA and text.count("{") + text.count("[") <= DEEPEST
 
 
 class _Compiler:

@@ -7,7 +7,9 @@ not, one error stands for the whole.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import jsonschema_rs
@@ -19,12 +21,34 @@ from reviewer.cards.names import pointer_step
 from reviewer.cards.places import node_at
 from reviewer.cards.tree import Group, Items, Node, Raw, State, Tree, Union
 from reviewer.cards.tree import Mapping as MappingNode
-from reviewer.cards.values import Json
+from reviewer.cards.values import Json, key_text
+
+MOST_KEPT: Final = 256
+LONGEST_KEPT: Final = 16 * 1024
+"""Answers whose faults a process remembers, and characters of the longest one with its schema."""
 
 
 def validate(answer: Json, schema: Json) -> tuple[FieldError, ...]:
     """Return what is wrong with an answer; nothing for a schema that cannot be read."""
     return validate_tree(compile_form(schema, answer), answer)
+
+
+def validate_part(answer: Json, schema: Json, root: Json) -> tuple[FieldError, ...]:
+    """Return what is wrong with an answer to a part of a document; told once for each text of the three.
+
+    Most answers are the same few words to the same few schemas.
+    """
+    text = key_text((answer, schema, root), LONGEST_KEPT)
+    return _validate_part(answer, schema, root) if text is None else _told_before(text)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _told_before(text: str) -> tuple[FieldError, ...]:
+    return _validate_part(*json.loads(text))
+
+
+def _validate_part(answer: Json, schema: Json, root: Json) -> tuple[FieldError, ...]:
+    return validate_tree(compile_form(schema, answer, root=root), answer)
 
 
 def validate_tree(tree: Tree, answer: Json) -> tuple[FieldError, ...]:

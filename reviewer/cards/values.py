@@ -114,6 +114,18 @@ def with_line_ends(typed: str, original: str) -> str:
     return text if lines(text) == typed else typed  # an end and the next one may read as one
 
 
+def key_text(value: Json, limit: int) -> str | None:
+    """Return the JSON text that only this value has and that gives it back; None for one past ``limit``.
+
+    Two halves of a character that stand beside each other would come back as one.
+    """
+    try:
+        text = json.dumps(value)
+    except (RecursionError, TypeError, ValueError):  # such as an integer of thousands of digits
+        return None
+    return None if len(text) > limit or "\\ud" in text else text
+
+
 def typeable(text: str) -> bool:
     """Say whether a text field can hold and send this text."""
     return _UNTYPEABLE.search(text) is None
