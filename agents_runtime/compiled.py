@@ -145,6 +145,13 @@ def update(row: models.Model, *names: str, now: Sequence[str] = ()) -> None:
         setattr(row, name, value)
 
 
+def ask(sql: str, *values: object) -> list[tuple[Any, ...]]:
+    """Run a statement that Django has no words for, and return what it returns."""
+    with _cursor() as cursor:
+        cursor.execute(sql, values)
+        return list(cursor.fetchall())
+
+
 def _meta(model: models.Model | type[models.Model]) -> Any:
     return model._meta  # noqa: SLF001  Django documents it as public
 

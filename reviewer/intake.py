@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
+from django.db import DEFAULT_DB_ALIAS
 from django.utils.timezone import now
 from django.utils.translation import gettext
 
 from agents_runtime.canonical import digest, encode, encode_in_order, storable
-from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, insert, update
+from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, ask, insert, update
 from agents_runtime.desk import OpenedPause, Progress, ReviewRequest
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.states import PauseStatus
 from reviewer import cards, live
 from reviewer.accounts.models import User
-from reviewer.audit.record import record
+from reviewer.audit.record import Subject, record, record_all
 from reviewer.audit.subjects import of_execution, of_pause, of_run, of_task
 from reviewer.cards.titles import title
 from reviewer.deadlines import deadline_of
@@ -32,9 +34,14 @@ _person = Compiled(lambda user_id: User.objects.filter(pk=user_id), SOME_NUMBER)
 _locked_tasks_of_pause = Compiled(
     lambda pause_id: ReviewTask.objects.select_for_update().filter(pause=pause_id).order_by("pk"), SOME_ID
 )
-_locked_tasks_of_run = Compiled(
-    lambda run_id: ReviewTask.objects.select_for_update().filter(run=run_id).order_by("pk"), SOME_ID
-)
+_HINTED = ("id", "run_id", "queue_id", "version", "assigned_to_id")  # in the model's order
+# Locked in the order that everybody keeps who locks several.
+_RAISE = """
+    WITH locked AS (SELECT id FROM reviewer_reviewtask WHERE {} = %s ORDER BY id FOR UPDATE)
+    UPDATE reviewer_reviewtask AS task SET version = version + 1 FROM locked WHERE task.id = locked.id
+    RETURNING task.id, task.run_id, task.queue_id, task.version, task.assigned_to_id
+"""
+_OF_PAUSE, _OF_RUN = _RAISE.format("pause_id"), _RAISE.format("run_id")
 
 
 class Desk:
@@ -59,9 +66,9 @@ class Desk:
     def run_paused(self, run: Run, opened: Sequence[OpenedPause]) -> None:
         """Open one task for each request."""
         for item in opened:
-            record("run.paused", subject=of_pause(item.pause, kind=item.pause.kind))
-            for request in item.requests:
-                open_task(item.pause, request)
+            paused = ("run.paused", of_pause(item.pause, kind=item.pause.kind))
+            tasks = [_insert_task(item.pause, request) for request in item.requests]
+            record_all([paused, *(("task.opened", _of_opened(task)) for task in tasks)])
         live.run_changed(run.pk)
 
     def pause_closed(self, pause: Pause) -> None:
@@ -134,6 +141,16 @@ class Desk:
 
 def open_task(pause: Pause, request: ReviewRequest) -> ReviewTask:
     """Open the task for one request: route it, fix what its card shows, link it to the one it follows."""
+    task = _insert_task(pause, request)
+    record("task.opened", subject=_of_opened(task))
+    return task
+
+
+def _of_opened(task: ReviewTask) -> Subject:
+    return of_task(task, digest=task.digest, policy=task.policy_label, risk=task.risk)
+
+
+def _insert_task(pause: Pause, request: ReviewRequest) -> ReviewTask:
     agent = pause.run.agent.name
     where = route(agent=agent, tool=request.tool, risk=request.risk, queue=request.queue)
     previous = _previous_task(pause, request.position)
@@ -167,7 +184,6 @@ def open_task(pause: Pause, request: ReviewRequest) -> ReviewTask:
         assigned_to=previous.assigned_to if previous else None,
     )
     insert(task)
-    record("task.opened", subject=of_task(task, digest=task.digest, policy=task.policy_label, risk=task.risk))
     live.task_changed(task)
     return task
 
@@ -218,9 +234,12 @@ def _previous_task(pause: Pause, position: int) -> ReviewTask | None:
 def _refresh_tasks(pause: Pause) -> None:
     """Raise the version of the pause's tasks; close them where the pause ended before any delivery."""
     closing = CLOSES_TASKS.get(PauseStatus(pause.status))
+    if closing is None:
+        _raise_versions(_OF_PAUSE, pause.pk)
+        return
     for task in _locked_tasks_of_pause.rows(pause.pk):
         is_undelivered = task.is_open or pause.delivery_started_at is None
-        if closing and is_undelivered and closing in TASK_TRANSITIONS[task.status]:
+        if is_undelivered and closing in TASK_TRANSITIONS[task.status]:
             _close(task, closing)
         task.version += 1
         update(task, "version", "status", "closed_at", "claimed_by", "claimed_until")
@@ -235,7 +254,9 @@ def _close(task: ReviewTask, status: TaskStatus) -> None:
 
 
 def _refresh_run_tasks(run: Run) -> None:
-    for task in _locked_tasks_of_run.rows(run.pk):
-        task.version += 1
-        update(task, "version")
-        live.task_changed(task)
+    _raise_versions(_OF_RUN, run.pk)
+
+
+def _raise_versions(sql: str, key: UUID) -> None:
+    for found in ask(sql, key):
+        live.task_changed(ReviewTask.from_db(DEFAULT_DB_ALIAS, _HINTED, found))

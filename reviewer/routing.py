@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import F, FilteredRelation, Q, QuerySet
 
 from agents_runtime.canonical import storable
 from agents_runtime.compiled import Compiled
@@ -15,14 +17,19 @@ from reviewer.models.queues import Risk
 
 DEFAULT_LABEL = "default v1"
 AUTHOR_LABEL = "the agent's author"
-_default = Compiled(lambda: Queue.objects.filter(is_default=True))
-_policies = Compiled(
-    lambda agent, tool: Policy.objects.select_related("queue").filter(
-        Q(agent=agent) | Q(agent=""), Q(tool=tool) | Q(tool="")
-    ),
-    "some agent",
-    "some tool",
-)
+_POLICY = ("id", "name", "version", "agent", "tool", "queue_id", "risk", "minutes_to_decide", "on_expiry")
+"""What is read of a policy, in the order of its columns."""
+
+
+def _candidates(agent: str, tool: str) -> QuerySet[Queue]:
+    """Return the queues of matching policies, each with its policy's columns, and the default queue."""
+    matches = Q(policies__agent__in=["", agent], policies__tool__in=["", tool])
+    queues = Queue.objects.annotate(match=FilteredRelation("policies", condition=matches))
+    wanted = queues.filter(Q(is_default=True) | Q(match__isnull=False))
+    return wanted.annotate(**{f"match_{name}": F(f"match__{name}") for name in _POLICY})
+
+
+_queues = Compiled(_candidates, "some agent", "some tool")
 
 
 @dataclass(frozen=True)
@@ -42,11 +49,12 @@ def route(*, agent: str, tool: str, risk: str = "", queue: str = "") -> Route:
     ``risk`` and ``queue`` are hints of the agent's author. They count where no policy matches; beside a
     policy they can only raise the risk, so that no agent talks its way past the organisation's rules.
     """
-    policy = _matching_policy(agent=agent, tool=tool)
+    queues = _queues.rows(agent, storable(tool))
+    policy = _matching_policy(queues)
     if policy is None:
         hinted = Queue.objects.filter(slug=queue).first() if queue else None
         return Route(
-            queue=hinted or _default_queue(),
+            queue=hinted or _default_queue(queues),
             risk=risk or Risk.MEDIUM,
             policy=None,
             label=AUTHOR_LABEL if risk or hinted else DEFAULT_LABEL,
@@ -61,14 +69,23 @@ def route(*, agent: str, tool: str, risk: str = "", queue: str = "") -> Route:
     )
 
 
-def _matching_policy(*, agent: str, tool: str) -> Policy | None:
-    matching = _policies.rows(agent, storable(tool))
+def _matching_policy(queues: Sequence[Queue]) -> Policy | None:
+    matching = [policy for queue in queues if (policy := _policy_of(queue))]
     # A policy for the tool says more than one for the agent; one for both says most.
     return max(matching, key=lambda policy: (policy.tool != "", policy.agent != ""), default=None)
 
 
-def _default_queue() -> Queue:
-    if known := _default.first():
+def _policy_of(queue: Queue) -> Policy | None:
+    columns = [vars(queue)[f"match_{name}"] for name in _POLICY]
+    if columns[0] is None:
+        return None
+    policy = Policy.from_db(DEFAULT_DB_ALIAS, _POLICY, columns)
+    policy.queue = queue
+    return policy
+
+
+def _default_queue(queues: Sequence[Queue]) -> Queue:
+    if known := next((queue for queue in queues if queue.is_default), None):
         return known
     queue, _ = Queue.objects.get_or_create(
         is_default=True,

@@ -7,22 +7,28 @@ an agent's values go in as their canonical text, so their bytes stay as they wer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from uuid import UUID
 
-import rfc8785
 from django.db import connection
 
 from agents_runtime.canonical import Json, storable
-from agents_runtime.compiled import insert
+from agents_runtime.compiled import ask
 from reviewer.accounts.models import User
 from reviewer.models import AuditEvent
 
 SYSTEM = "Countersign"
 PAYLOAD_VERSION = 1
 MAX_SAFE_INTEGER = 2**53 - 1
+MOST_AT_ONCE = 20
+"""Rows of one statement: each number makes another one, which every session prepares."""
 Fact = str | bool | int | None
+_GIVEN = (
+    "type", "payload", "actor_id", "actor_name", "run_id", "task_id", "queue_id", "agent", "tool", "outcome",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,8 +46,33 @@ class Subject:
 
 def record(type: str, *, actor: User | None = None, subject: Subject) -> AuditEvent:
     """Write one event in the current transaction and return it. ``actor`` None: the product itself."""
+    (event,) = record_all([(type, subject)], actor=actor)
+    return event
+
+
+def record_all(events: Sequence[tuple[str, Subject]], *, actor: User | None = None) -> list[AuditEvent]:
+    """Write events in this order, at one time, as ``record`` does."""
     if not connection.in_atomic_block:
         raise RuntimeError("An audit event is written only inside the transaction of the change it tells of.")
+    rows = [_row(type, actor, subject) for type, subject in events]
+    found: list[tuple[object, ...]] = []
+    for start in range(0, len(rows), MOST_AT_ONCE):
+        part = rows[start : start + MOST_AT_ONCE]
+        found += ask(_insertion(len(part)), *(value for row in part for value in row))
+    return [
+        AuditEvent(**dict(zip(("id", "at", *_GIVEN), (*filled, *row), strict=True)))
+        for filled, row in zip(found, rows, strict=True)
+    ]
+
+
+@cache
+def _insertion(count: int) -> str:
+    row = f"({', '.join(['%s'] * len(_GIVEN))})"
+    columns, rows = ", ".join(_GIVEN), ", ".join([row] * count)
+    return f"INSERT INTO reviewer_auditevent ({columns}) VALUES {rows} RETURNING id, at"  # noqa: S608
+
+
+def _row(type: str, actor: User | None, subject: Subject) -> tuple[object, ...]:
     payload: Json = {
         "v": PAYLOAD_VERSION,
         "type": type,
@@ -54,19 +85,23 @@ def record(type: str, *, actor: User | None = None, subject: Subject) -> AuditEv
         "outcome": subject.outcome,
         "facts": {name: _safe(value) for name, value in subject.facts.items()},
     }
-    event = AuditEvent(
-        type=type,
-        payload=rfc8785.dumps(payload).decode("utf-8"),
-        actor=actor,
-        actor_name=actor.display_name if actor else SYSTEM,
-        run_id=subject.run_id,
-        task_id=subject.task_id,
-        queue_id=subject.queue_id,
-        agent=subject.agent,
-        tool=storable(subject.tool),
-        outcome=subject.outcome,
+    return (
+        type,
+        canonical(payload),
+        actor.pk if actor else None,
+        actor.display_name if actor else SYSTEM,
+        subject.run_id,
+        subject.task_id,
+        subject.queue_id,
+        subject.agent,
+        payload["tool"],
+        subject.outcome,
     )
-    return insert(event)
+
+
+def canonical(payload: Json) -> str:
+    """Return the RFC 8785 text of a payload: it holds no float, and its keys are the code's own names."""
+    return json.dumps(payload, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def _actor(actor: User | None) -> dict[str, object]:

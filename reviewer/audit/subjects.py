@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from uuid import UUID
 
 from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled
@@ -65,5 +66,11 @@ def of_queue(queue: Queue, **facts: Fact) -> Subject:
 def _task_of(execution: ToolExecution) -> UUID | None:
     if execution.pause_id is None:
         return None
-    task = _task_at.first(execution.pause_id, execution.position)
+    return _task_id_at(execution.pause_id, execution.position)
+
+
+@lru_cache(maxsize=1024)
+def _task_id_at(pause_id: UUID, position: int) -> UUID | None:
+    """Return the key of a task of a pause: both are written together, and no task goes to another pause."""
+    task = _task_at.first(pause_id, position)
     return task.pk if task else None

@@ -10,7 +10,7 @@ from agents_runtime.desk import OpenedPause, ReviewRequest
 from agents_runtime.errors import Problem
 from agents_runtime.models import Pause
 from agents_runtime.states import PauseStatus
-from reviewer import organising
+from reviewer import live, organising, routing
 from reviewer.decisions import decide
 from reviewer.intake import Desk, open_task
 from reviewer.models import AuditEvent, Policy, Queue, ReviewTask
@@ -34,6 +34,45 @@ def test_a_request_becomes_a_task_routed_by_the_most_specific_policy(cast: Cast)
 def test_what_no_policy_matches_goes_to_the_default_queue(cast: Cast) -> None:
     task = pause_run(question(), by=cast.developer, agent="unknown").tasks.get()
     assert (task.queue, task.risk, task.due_at) == (cast.general, "medium", None)
+
+
+def test_the_default_queue_may_be_a_policy_s_own_and_may_be_missing(cast: Cast) -> None:
+    Policy.objects.create(name="own", tool="issue_refund", agent="mine", queue=cast.general, risk="low")
+    Policy.objects.create(name="other", tool="another", queue=cast.general, risk="critical")
+    own = routing.route(agent="mine", tool="issue_refund")
+    assert (own.queue, own.label, own.risk) == (cast.general, "own v1", "low")
+    assert own.policy == Policy.objects.get(name="own")
+    assert routing.route(agent="mine", tool="", risk="high").queue == cast.general
+    assert routing.route(agent="", tool="unknown").label == routing.DEFAULT_LABEL
+    Queue.objects.filter(pk=cast.general.pk).update(is_default=False, slug="old", name="Old")
+    assert routing.route(agent="", tool="unknown").queue.slug == "general"
+
+
+def test_what_a_pause_and_a_run_tell_raises_the_version_of_each_of_their_tasks_once(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = pause_run(refund(0), refund(1), refund(2), by=cast.developer)
+    other = open_refund(by=cast.developer)
+    told: list[tuple[object, ...]] = []
+    monkeypatch.setattr(
+        live, "task_changed", lambda task: told.append((task.pk, task.version, task.queue_id, task.run_id))
+    )
+    tasks = list(pause.tasks.order_by("pk"))
+    with transaction.atomic():
+        Desk().delivery_started(pause)
+        Desk().run_failed(pause.run)
+    for version in (2, 3):
+        rows = {(task.pk, version, task.queue_id, task.run_id) for task in tasks}
+        assert set(told[3 * version - 6 : 3 * version - 3]) == rows
+    assert set(pause.tasks.values_list("version", "status")) == {(3, "open")}
+    assert ReviewTask.objects.get(pk=other.pk).version == 1
+
+
+def test_a_pause_and_what_it_asks_are_recorded_in_their_order_however_many_it_asks(cast: Cast) -> None:
+    pause = pause_run(*(refund(at) for at in range(43)), by=cast.developer)
+    told = list(AuditEvent.objects.filter(run_id=pause.run_id).order_by("pk").values_list("type", "task_id"))
+    tasks = list(pause.tasks.order_by("position").values_list("pk", flat=True))
+    assert told == [("run.paused", None), *(("task.opened", key) for key in tasks)]
 
 
 def test_the_digest_covers_action_schema_description_and_policy(cast: Cast) -> None:
