@@ -105,7 +105,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": ENV.redis_url}}
 CHANNEL_LAYERS = {
     "default": {
-        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "BACKEND": "reviewer.channel_layer.HintLayer",
         # The layer waits five seconds at a time; redis-py's own five-second limit would end the socket.
         "CONFIG": {
             "hosts": [{"address": ENV.redis_url, "socket_timeout": 30}],

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -25,6 +29,79 @@ def silent_layer(settings: Settings) -> Iterator[None]:
         yield
     # The server is gone, so what hung ends now; the next test's hints must not meet it.
     live._current().thread.submit(int).result(timeout=60)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, list[tuple[str, Any]]]]:
+    """Collect what is handed to the layer, and when."""
+    batches: list[tuple[float, list[tuple[str, Any]]]] = []
+
+    async def collect(hints: list[tuple[str, Any]]) -> None:
+        batches.append((time.monotonic(), hints))
+
+    live._current().thread.submit(int).result(timeout=60)
+    monkeypatch.setattr(live, "_send_each", collect)
+    return batches
+
+
+def test_hints_that_keep_coming_are_sent_ten_times_a_second_each_thing_once(
+    sent: list[tuple[float, list[tuple[str, Any]]]],
+) -> None:
+    run, began = uuid4(), time.monotonic()
+    while time.monotonic() < began + 0.5:
+        live._send(live.run_group(run), {"type": "run.hint", "run": str(run)})
+        time.sleep(0.002)
+    live._current().thread.submit(int).result(timeout=60)
+    times = [at for at, _ in sent]
+    assert 2 <= len(sent) <= 7
+    assert all(len(hints) == 1 for _, hints in sent)
+    assert all(later - before >= 0.09 for before, later in itertools.pairwise(times))
+
+
+async def test_many_messages_at_once_reach_each_member_of_their_groups_in_order() -> None:
+    layer = channel_layers.make_backend("default")
+    first, second = uuid4(), uuid4()
+    channels = [await layer.new_channel() for _ in range(3)]
+    for channel in channels[:2]:
+        await layer.group_add(live.run_group(first), channel)
+    await layer.group_add(live.run_group(second), channels[2])
+    empty = live.run_group(uuid4())
+    sent = [(live.run_group(run), {"type": "n", "n": n}) for n in range(40) for run in (first, second)]
+    await layer.group_send_all([(empty, {"type": "n", "n": -1}), *sent])
+    for channel in channels:
+        assert [(await layer.receive(channel))["n"] for _ in range(40)] == list(range(40))
+    await layer.group_send_all([(empty, {"type": "n", "n": -1})])
+    await layer.close_pools()
+
+
+async def test_a_full_channel_gets_nothing_more_and_keeps_nobody_else_from_theirs(settings: Settings) -> None:
+    layer = channel_layers.make_backend("default")
+    layer.capacity = 5
+    other = channel_layers.make_backend("default")
+    slow, quick, group = await layer.new_channel(), await other.new_channel(), live.run_group(uuid4())
+    layer.channel_capacity = layer.compile_capacities({slow.partition("!")[0] + "*": 5, "specific.*": 1000})
+    await layer.group_add(group, slow)
+    await layer.group_add(group, quick)
+    await layer.group_send_all([(group, {"type": "n", "n": n}) for n in range(20)])
+    assert [(await other.receive(quick))["n"] for _ in range(20)] == list(range(20))
+    assert [(await layer.receive(slow))["n"] for _ in range(5)] == list(range(5))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(layer.receive(slow), 0.5)
+    await layer.close_pools()
+    await other.close_pools()
+
+
+async def test_a_connection_that_was_closed_while_nobody_sent_loses_no_hint() -> None:
+    sender, receiver = channel_layers.make_backend("default"), channel_layers.make_backend("default")
+    group, channel = live.run_group(uuid4()), await receiver.new_channel()
+    await receiver.group_add(group, channel)
+    await sender.group_send_all([(group, {"type": "n", "n": 0})])
+    number = await sender.connection(0).client_id()
+    await receiver.connection(0).client_kill_filter(_id=number)
+    await sender.group_send_all([(group, {"type": "n", "n": 1})])
+    assert [(await receiver.receive(channel))["n"] for _ in range(2)] == [0, 1]
+    await sender.close_pools()
+    await receiver.close_pools()
 
 
 def test_a_layer_that_does_not_answer_holds_nobody_up(silent_layer: None) -> None:
