@@ -81,7 +81,7 @@ def _take(run_id: UUID) -> tuple[bool, int | None]:
         close()
         row = _connection().execute(TAKE, values).fetchone()
     assert row is not None
-    return row
+    return bool(row[0]), row[1]
 
 
 def _unlock(run_id: UUID) -> None:
