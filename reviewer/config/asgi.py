@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "reviewer.config.settings")
-http_application = get_asgi_application()
+django.setup(set_prefix=False)
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402  (Django must be set up before these import models)
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
+from reviewer.config import urls  # noqa: E402, F401  (every view, before the first request)
+from reviewer.web.handler import OneHopHandler  # noqa: E402
 from reviewer.web.origins import OwnOriginOnly  # noqa: E402
 from reviewer.web.sockets import websocket_urlpatterns  # noqa: E402
 
+http_application = OneHopHandler()
 application = ProtocolTypeRouter(
     {
         "http": http_application,
@@ -24,3 +28,7 @@ application = ProtocolTypeRouter(
         ),
     }
 )
+
+# What is loaded by now stays: no later collection looks through it, and all requests wait for each of those.
+gc.collect()
+gc.freeze()

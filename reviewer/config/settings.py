@@ -46,7 +46,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "reviewer.web.connections.replace_dead_connections",
     "django.middleware.security.SecurityMiddleware",
-    "servestatic.middleware.ServeStaticMiddleware",
+    "reviewer.web.static_files.serve_static_files",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
@@ -93,6 +93,7 @@ if ENV.debug:
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 DATABASE_POOL = 12
+REQUEST_THREADS = DATABASE_POOL - 2  # sockets read through a thread of their own, and one connection is spare
 DATABASES = {
     "default": database(
         ENV.database_url,
