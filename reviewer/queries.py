@@ -20,8 +20,8 @@ from django.utils.translation import gettext as _
 from agents_runtime import runs as front_door
 from agents_runtime.canonical import storable
 from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled
-from agents_runtime.models import AgentSpec, RegistrationProblem, Run
-from agents_runtime.states import ExecutionStatus
+from agents_runtime.models import AgentSpec, Pause, RegistrationProblem, Run
+from agents_runtime.states import OPEN_PAUSE, ExecutionStatus, PauseStatus, RunStatus
 from reviewer.accounts import permissions
 from reviewer.accounts.models import Role, User
 from reviewer.errors import NotAllowed, NotFound
@@ -187,6 +187,11 @@ _ids_in_run = {
         User(pk=SOME_NUMBER).reference,
     ),
 }
+
+
+def sees_all_of_run(user: User, run: Run) -> bool:
+    """Say whether this person may see every task of a run that they may see, whatever queue it is in."""
+    return permissions.sees_all_queues(user) or run.requested_by == user.reference
 
 
 def visible_in_run(user: User, run: Run) -> set[UUID]:
@@ -386,6 +391,28 @@ def get_run(user: User, run_id: UUID) -> Run:
     if run is None:
         raise NotFound(_("There is no such run."))
     return run
+
+
+_open_pauses = Compiled(
+    lambda run_id: Pause.objects.filter(run=run_id, status__in=sorted(OPEN_PAUSE)).only("status"), SOME_ID
+)
+_run_alone = Compiled(lambda run_id: Run.objects.filter(pk=run_id).only("status", "error"), SOME_ID)
+ON_ITS_WAY = frozenset({PauseStatus.ANSWERED, PauseStatus.DELIVERING})
+
+
+def is_at_work(run: Run) -> bool:
+    """Say whether a worker has the run or will have it without anybody doing anything."""
+    if run.status == RunStatus.WAITING:
+        open_now = {pause.status for pause in _open_pauses.rows(run.pk)}
+        # With none open, a worker closed the last one after this run was read.
+        return open_now <= ON_ITS_WAY if open_now else not run.error
+    return run.status in {RunStatus.QUEUED, RunStatus.RUNNING}
+
+
+def is_still_at_work(run_id: UUID) -> bool:
+    """Say it of the run as it is now. Whoever asks has seen the run before: this looks at no rights."""
+    run = _run_alone.first(run_id)
+    return run is not None and is_at_work(run)
 
 
 def agents(_user: User) -> QuerySet[AgentSpec]:

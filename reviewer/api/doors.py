@@ -15,7 +15,7 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI, Router
 
-from reviewer.api import audit, bearer, problems, runs, tasks
+from reviewer.api import audit, bearer, problems, runs, tasks, waiting
 from reviewer.api.bodies import StrictJson
 from reviewer.api.docs import ReadablePage
 from reviewer.errors import NotFound
@@ -39,6 +39,10 @@ curl -H "Authorization: Bearer $token" "$api/tasks/$id"
 curl -H "Authorization: Bearer $token" -H "Content-Type: application/json" "$api/tasks/$id/decision" \\
      -d '{"answer": {"type": "approve"}, "digest": "..."}'
 ```
+
+Nobody needs to poll: with `wait=30`, `GET /tasks` answers as soon as there is a task that fits, and
+`GET /runs/{id}` as soon as the run does not work any more, because it waits for people, is in doubt or has
+ended. After so many seconds (at most 30) they answer with what is there; then ask again.
 
 Every error has the shape of `Problem`. Numbers in answers and inputs are kept exactly as JSON has them:
 integers of any size, floats as 64-bit, and `1` is not `1.0`.
@@ -84,6 +88,7 @@ api.add_router("", runs.router, tags=["Runs"])
 api.add_router("", tasks.router, tags=["Tasks"])
 api.add_router("", audit.router, tags=["Audit trail"])
 problems.install(api)
+waiting.install(api)
 
 
 nowhere_router = Router()

@@ -8,13 +8,13 @@ from uuid import UUID
 from ninja import Router
 from ninja.responses import Status
 
-from agents_runtime.models import Run
-from reviewer import queries, steering
+from reviewer import live, queries, steering
 from reviewer.api.bearer import ApiRequest
 from reviewer.api.bodies import NewInput, Settlement, StartRun
 from reviewer.api.idempotency import idempotent
 from reviewer.api.problems import Problem
 from reviewer.api.shapes import RunShape, run_shape
+from reviewer.api.waiting import Seconds, hold_back
 
 router = Router()
 REFUSALS = {401: Problem, 403: Problem, 404: Problem, 409: Problem, 422: Problem}
@@ -25,27 +25,43 @@ REFUSALS = {401: Problem, 403: Problem, 404: Problem, 409: Problem, 422: Problem
 def start_run(request: ApiRequest, body: StartRun) -> Status[RunShape]:
     """Start an agent in one's own name. 409 `agent_unavailable` when its code does not load."""
     run = steering.start_run(body.agent, input=body.input, by=request.auth)
-    return Status(HTTPStatus.CREATED, _shape(request, run))
+    return Status(HTTPStatus.CREATED, run_shape(run, reader=request.auth))
 
 
-@router.get("/runs/{uuid:run_id}", response={200: RunShape, 401: Problem, 404: Problem}, summary="Read a run")
-def read_run(request: ApiRequest, run_id: UUID) -> RunShape:
-    """Status, output or error, and everything the run waits or waited for."""
-    return _shape(request, queries.get_run(request.auth, run_id))
+@router.get(
+    "/runs/{uuid:run_id}",
+    response={200: RunShape, 401: Problem, 404: Problem, 422: Problem},
+    summary="Read a run",
+)
+def read_run(request: ApiRequest, run_id: UUID, wait: Seconds = 0) -> RunShape:
+    """Status, output or error, and everything the run waits or waited for.
+
+    With `wait`, as soon as the run is not at work: when it waits for people, is in doubt, or has ended. While
+    the answer to the last thing that it asked is on its way, it is at work.
+    """
+    run = queries.get_run(request.auth, run_id)
+    if wait and queries.is_at_work(run):
+        hold_back(
+            request,
+            wait,
+            groups={live.run_group(run_id)},
+            has_come=lambda: not queries.is_still_at_work(run_id),
+        )
+    return run_shape(run, reader=request.auth)
 
 
 @router.post("/runs/{uuid:run_id}/cancel", response={200: RunShape, **REFUSALS}, summary="Cancel a run")
 @idempotent
 def cancel_run(request: ApiRequest, run_id: UUID) -> RunShape:
     """Stop the run; its open tasks are withdrawn. A tool that has already started is not undone."""
-    return _shape(request, steering.cancel(run_id, by=request.auth))
+    return run_shape(steering.cancel(run_id, by=request.auth), reader=request.auth)
 
 
 @router.post("/runs/{uuid:run_id}/retry", response={200: RunShape, **REFUSALS}, summary="Retry a run")
 @idempotent
 def retry_run(request: ApiRequest, run_id: UUID) -> RunShape:
     """Let a failed run, or an approved call that raised, try once more."""
-    return _shape(request, steering.retry(run_id, by=request.auth))
+    return run_shape(steering.retry(run_id, by=request.auth), reader=request.auth)
 
 
 @router.post("/runs/{uuid:run_id}/build", response={200: RunShape, **REFUSALS}, summary="Accept a build")
@@ -55,7 +71,7 @@ def accept_build(request: ApiRequest, run_id: UUID) -> RunShape:
 
     409 where it is on that build already. A run with the trouble `build` waits for this, or to be cancelled.
     """
-    return _shape(request, steering.accept_build(run_id, by=request.auth))
+    return run_shape(steering.accept_build(run_id, by=request.auth), reader=request.auth)
 
 
 @router.post("/runs/{uuid:run_id}/settle", response={200: RunShape, **REFUSALS}, summary="Settle a doubt")
@@ -65,7 +81,7 @@ def settle_run(request: ApiRequest, run_id: UUID, body: Settlement) -> RunShape:
     run = steering.settle(
         run_id, outcome=body.outcome, result=body.result, execution_id=body.execution, by=request.auth
     )
-    return _shape(request, run)
+    return run_shape(run, reader=request.auth)
 
 
 @router.post("/runs/{uuid:run_id}/input", response={200: RunShape, **REFUSALS}, summary="Give new input")
@@ -78,9 +94,4 @@ def add_input(request: ApiRequest, run_id: UUID, body: NewInput) -> RunShape:
     run = steering.add_input(
         run_id, input=body.input, close_open_reviews=body.close_open_reviews, by=request.auth
     )
-    return _shape(request, run)
-
-
-def _shape(request: ApiRequest, run: Run) -> RunShape:
-    visible = queries.visible_in_run(request.auth, run)
-    return run_shape(run, visible_tasks=visible, reader=request.auth)
+    return run_shape(run, reader=request.auth)

@@ -19,7 +19,8 @@ from pydantic import BaseModel, Field
 from agents_runtime.canonical import Json, decode
 from agents_runtime.compiled import SOME_ID, Compiled
 from agents_runtime.models import Pause, Run, ToolExecution
-from agents_runtime.states import ExecutionStatus
+from agents_runtime.states import ExecutionStatus, RunStatus
+from reviewer import queries
 from reviewer.accounts import permissions
 from reviewer.accounts.models import User
 from reviewer.api.problems import Pointed
@@ -312,14 +313,36 @@ def _shown(showing: Showing) -> CardShown:
     )
 
 
-def run_shape(run: Run, *, visible_tasks: Collection[UUID], reader: User) -> RunShape:
-    """Return the shape of a run for someone who may see these of its tasks.
+def run_shape(run: Run, *, reader: User) -> RunShape:
+    """Return the shape of a run for someone who may see it, with those of its tasks that they may see.
 
     Who sees them without being asked, as whoever started it and auditors do, gets no secret with a pause.
     """
-    is_asked = not (run.is_directed_by(reader.reference) or permissions.sees_all_queues(reader))
-    requester = person_of(run.requested_by)
+    if run.status == RunStatus.QUEUED:  # no worker has had it: it has asked nothing
+        return _run_shape(run, reader=reader, tasks=(), visible_tasks=(), pauses=(), in_doubt=())
     tasks = _tasks_in_run.rows(run.pk)
+    sees_all = queries.sees_all_of_run(reader, run)
+    return _run_shape(
+        run,
+        reader=reader,
+        tasks=tasks,
+        visible_tasks={task.pk for task in tasks} if sees_all else queries.visible_in_run(reader, run),
+        pauses=_pauses_in_run.rows(run.pk),
+        in_doubt=_doubts_in_run.rows(run.pk) if run.status != RunStatus.FINISHED else (),
+    )
+
+
+def _run_shape(
+    run: Run,
+    *,
+    reader: User,
+    tasks: Sequence[ReviewTask],
+    visible_tasks: Collection[UUID],
+    pauses: Sequence[Pause],
+    in_doubt: Sequence[ToolExecution],
+) -> RunShape:
+    is_asked = not (run.is_directed_by(reader.reference) or permissions.sees_all_queues(reader))
+    requester = reader if run.requested_by == reader.reference else person_of(run.requested_by)
     return RunShape(
         id=run.pk,
         agent=run.agent.name,
@@ -340,9 +363,9 @@ def run_shape(run: Run, *, visible_tasks: Collection[UUID], reader: User) -> Run
                 visible_tasks,
                 value_of=_whole_value if is_asked else partial(_masked_value, run),
             )
-            for pause in _pauses_in_run.rows(run.pk)
+            for pause in pauses
         ],
-        in_doubt=[_doubt(execution) for execution in _doubts_in_run.rows(run.pk)],
+        in_doubt=[_doubt(execution) for execution in in_doubt],
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
@@ -10,12 +11,13 @@ from ninja import Query, Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from reviewer import claims, decisions, queries
+from reviewer import claims, decisions, live, queries
 from reviewer.api.bearer import ApiRequest
 from reviewer.api.bodies import Blank, NewDecision, Text
 from reviewer.api.idempotency import idempotent
 from reviewer.api.problems import Problem
 from reviewer.api.shapes import DecisionMade, Page, Task, TaskRow, decision_made, task_card, task_row
+from reviewer.api.waiting import Seconds, hold_back
 from reviewer.models import ReviewTask, TaskStatus
 from reviewer.openings import opened
 
@@ -31,20 +33,31 @@ class TaskFilter(BaseModel):
     run: Annotated[UUID | None, Blank, Field(description="Only tasks of this run.")] = None
     limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 50
     offset: Annotated[int, Field(ge=0, le=1_000_000, description="After so many.")] = 0
+    wait: Seconds = 0
 
 
 @router.get("/tasks", response={200: Page[TaskRow], 401: Problem, 422: Problem}, summary="List tasks")
 def list_tasks(request: ApiRequest, wanted: Query[TaskFilter]) -> Page[TaskRow]:
-    """The tasks one may see, most urgent first."""
+    """The tasks one may see, most urgent first. With `wait`, as soon as there is one that fits."""
     conditions = {"status": wanted.status, "queue__slug": wanted.queue, "run_id": wanted.run}
     given = {name: value for name, value in conditions.items() if value not in (None, "")}
-    part, total = queries.list_tasks(request.auth, limit=wanted.limit, offset=wanted.offset, **given)
+    find = partial(queries.list_tasks, request.auth, limit=wanted.limit, offset=wanted.offset, **given)
+    part, total = find()
+    if wanted.wait and not part:
+        hold_back(request, wanted.wait, groups=_groups(request, wanted), has_come=lambda: bool(find()[0]))
     return Page(
         items=[task_row(task) for task in part],
         total=total,
         limit=wanted.limit,
         offset=wanted.offset,
     )
+
+
+def _groups(request: ApiRequest, wanted: TaskFilter) -> set[str]:
+    """Return where hints come of tasks that fit."""
+    if wanted.run is not None:
+        return {live.run_group(wanted.run)}
+    return {live.queue_group(queue.pk) for queue in queries.visible_queues(request.auth)}
 
 
 @router.get("/tasks/{uuid:task_id}", response={200: Task, 401: Problem, 404: Problem}, summary="Open a task")

@@ -14,6 +14,7 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402  (Django must be set
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
+from reviewer.api.waiting import Waits  # noqa: E402
 from reviewer.config import urls  # noqa: E402, F401  (every view, before the first request)
 from reviewer.web.handler import OneHopHandler  # noqa: E402
 from reviewer.web.origins import OwnOriginOnly  # noqa: E402
@@ -22,7 +23,7 @@ from reviewer.web.sockets import websocket_urlpatterns  # noqa: E402
 http_application = OneHopHandler()
 application = ProtocolTypeRouter(
     {
-        "http": http_application,
+        "http": Waits(http_application, in_thread=http_application.in_thread),
         "websocket": AllowedHostsOriginValidator(
             OwnOriginOnly(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))
         ),

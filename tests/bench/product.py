@@ -98,7 +98,7 @@ class Desk:
 
     def wait_for_task(self, run: str) -> str:
         """Return the id of the run's open task."""
-        found = until(lambda: self.decider.ask("GET", f"tasks?status=open&run={run}")["items"])
+        found = until(lambda: self.decider.ask("GET", f"tasks?status=open&run={run}&wait=30")["items"])
         return str(found[0]["id"])
 
     def digest(self, task: str) -> str:
@@ -111,7 +111,7 @@ class Desk:
 
     def wait_for_end(self, run: str) -> None:
         """Wait until the run has finished."""
-        until(lambda: self.starter.ask("GET", f"runs/{run}")["status"] == "finished")
+        until(lambda: self.starter.ask("GET", f"runs/{run}?wait=30")["status"] == "finished")
 
     def cycle(self) -> None:
         """Start a run, wait for its task, approve it, and wait for the end."""

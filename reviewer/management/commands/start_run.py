@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from agents_runtime.errors import InvalidInput, RuntimeProblem
 from agents_runtime.models import Run
 from agents_runtime.states import RunStatus
-from reviewer import queries, steering
+from reviewer import steering
 from reviewer.accounts.models import User
 from reviewer.api.bodies import Unfit, Unreadable, parse
 from reviewer.api.shapes import as_json, run_shape
@@ -73,5 +73,4 @@ def _wait(run: Run, *, seconds: float) -> Run:
 
 
 def _as_json(run: Run, user: User) -> str:
-    visible = queries.visible_tasks(user).filter(run=run).values_list("pk", flat=True)
-    return as_json(run_shape(run, visible_tasks=set(visible), reader=user))
+    return as_json(run_shape(run, reader=user))
