@@ -40,7 +40,7 @@ class Mutant:
 
 
 LEDGER, GATE = "agents_runtime/ledger.py", "tests/runtime/test_gate.py"
-CROWDS = ("tests.chaos", "crowds", "--seeds=6", "--fail-fast")
+CROWDS = ("tests.chaos", "crowds", "--seeds=14", "--fail-fast")
 DECISIONS, DECIDE = "reviewer/decisions.py", "tests/deciding/test_decide.py"
 CONSTRAINT = "            constraint=models.UniqueConstraint("
 MUTANTS = (
