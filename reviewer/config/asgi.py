@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 
 import django
@@ -16,6 +15,7 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 
 from reviewer.api.waiting import Waits  # noqa: E402
 from reviewer.config import urls  # noqa: E402, F401  (every view, before the first request)
+from reviewer.config.memory import keep_what_is_loaded  # noqa: E402
 from reviewer.web.handler import OneHopHandler  # noqa: E402
 from reviewer.web.origins import OwnOriginOnly  # noqa: E402
 from reviewer.web.sockets import websocket_urlpatterns  # noqa: E402
@@ -30,6 +30,4 @@ application = ProtocolTypeRouter(
     }
 )
 
-# What is loaded by now stays: no later collection looks through it, and all requests wait for each of those.
-gc.collect()
-gc.freeze()
+keep_what_is_loaded()
