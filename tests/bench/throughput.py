@@ -17,7 +17,7 @@ from tests.bench.figures import Times
 from tests.bench.product import Desk, Product
 
 CLIENTS = 8
-SECONDS = 4.0
+WARM_UP, SECONDS = 3.0, 6.0
 ROUNDS = 3
 
 
@@ -37,22 +37,25 @@ def measure(product: Product) -> None:
 
 
 def _cycles_by_threads(cycles: list[Callable[[], None]]) -> float:
-    """Let each run again and again; return how many end each second."""
+    """Let each run again and again; return how many end each second, once all of them are in their stride."""
     done, over = [0] * len(cycles), threading.Event()
 
     def work(place: int) -> None:
         while not over.is_set():
             cycles[place]()
-            done[place] += not over.is_set()
+            done[place] += 1
 
     threads = [threading.Thread(target=work, args=(place,)) for place in range(len(cycles))]
     for thread in threads:
         thread.start()
+    time.sleep(WARM_UP)
+    began, before = time.monotonic(), sum(done)
     time.sleep(SECONDS)
+    rate = (sum(done) - before) / (time.monotonic() - began)
     over.set()
     for thread in threads:
         thread.join()
-    return sum(done) / SECONDS
+    return rate
 
 
 def _cycles_by_processes(owner_url: str) -> float:
