@@ -50,20 +50,28 @@ CONNECTION: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "prep
 CANONICAL = "canonical+"
 SHUT_OUT = "This worker no longer holds the run; it writes no checkpoint."
 ALSO_LOOK_IN = "SELECT set_config('search_path', %s || ', ' || current_setting('search_path'), true)"
+STANDS = (
+    f"FROM public.{TABLE} "  # our own table's name
+    f"WHERE id = %s AND epoch = %s AND status <> '{RunStatus.CANCELLED.value}'"
+)
 Result = TypeVar("Result")
 
 
 @dataclass
 class Fence:
-    """Whether a worker may still write for a run: its epoch stands, and nobody ended the step or the run."""
+    """Whether a worker may still write for a run: its epoch stands, and nobody ended the step or the run.
+
+    ``holding`` keeps the run's row until what follows it is stored: whoever takes the run over raises the
+    epoch after that, and reads it. Were the row only looked at, a write that is on its way then would come
+    behind what the next worker has read. On an event loop the row can only be looked at: the gate waits there
+    for the row, and keeps the loop, and with it whoever holds the row, from going on.
+    """
 
     run_id: UUID
     epoch: int
     broken: threading.Event = field(default_factory=threading.Event)
-    query: str = (
-        f"SELECT 1 / count(*) FROM public.{TABLE} "  # noqa: S608  our own table's name
-        f"WHERE id = %s AND epoch = %s AND status <> '{RunStatus.CANCELLED.value}'"
-    )
+    query: str = f"SELECT 1 / count(*) {STANDS}"
+    holding: str = f"SELECT 1 / count(*) FROM (SELECT {STANDS} FOR SHARE) AS standing"  # noqa: S608  no value
 
     @property
     def parameters(self) -> tuple[UUID, int]:
@@ -131,7 +139,7 @@ class FencedSaver(PostgresSaver):
                 yield cursor
             return
         with self.fence.standing(), super()._cursor(pipeline=True) as cursor:
-            cursor.execute(self.fence.query, self.fence.parameters)
+            cursor.execute(self.fence.holding, self.fence.parameters)
             yield cursor
 
 

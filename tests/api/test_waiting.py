@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 import pytest
 from channels.layers import get_channel_layer
+from django.db import transaction
 
+from agents_runtime import thread_lock
 from agents_runtime.canonical import encode
 from agents_runtime.models import AgentSpec, Run
 from agents_runtime.states import RunStatus
@@ -27,7 +30,7 @@ from tests.web.stories import decide
 T = TypeVar("T")
 Tokens = dict[User, str]
 NEVER = 60.0  # seconds: longer than any test
-SOON = 8.0  # seconds, on a machine that does much else
+SOON = 30.0  # seconds, on a machine that does much else
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 
@@ -76,10 +79,14 @@ def tokens(cast: Cast) -> Tokens:
 
 
 @pytest.fixture
-def run(cast: Cast) -> Run:
-    """A run that no worker has."""
+def run(cast: Cast) -> Iterator[Run]:
+    """A run that no worker can take: the lock on its thread is held before anybody hears of it."""
     spec = AgentSpec.objects.create(name="idler", source="tests", entry="idler", input_schema=encode({}))
-    return steering.start_run(spec.name, input={}, by=cast.developer)
+    with ExitStack() as held:
+        with transaction.atomic():
+            run = steering.start_run(spec.name, input={}, by=cast.developer)
+            held.enter_context(thread_lock.hold(run.pk))
+        yield run
 
 
 @pytest.fixture

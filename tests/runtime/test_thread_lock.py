@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from django.db import connection, transaction
 
-from agents_runtime import runs, thread_lock
+from agents_runtime import checkpointer, runs, thread_lock
 from agents_runtime.direct import conninfo
 from agents_runtime.records import lock_run
-from tests.runtime.driving import at_once, call, fresh, script
+from tests.runtime.driving import at_once, call, fresh, script, start
 
 pytestmark = pytest.mark.usefixtures("runtime")
 INPUT = script([call("pay", to="a", amount=1)])
@@ -64,6 +64,26 @@ def test_an_epoch_is_raised_on_the_row_as_whoever_had_it_locked_left_it() -> Non
     assert got == [42]
     assert fresh(run).epoch == 42
     assert thread_lock.lock_key(run.pk) not in thread_lock.held_keys()
+
+
+def test_whoever_takes_over_waits_for_what_the_worker_before_is_just_storing() -> None:
+    run = start("t-per-call", INPUT)
+    saver = checkpointer.sync_saver(checkpointer.Fence(run.pk, run.epoch), set())
+    got: list[int | None] = []
+
+    def take() -> None:
+        with thread_lock.hold(run.pk) as epoch:
+            got.append(epoch)
+        thread_lock.close()
+
+    taking = threading.Thread(target=take)
+    with psycopg.connect(conninfo(application="tests")) as watcher, saver._cursor(pipeline=True) as cursor:
+        cursor.execute("SELECT 1").fetchone()
+        taking.start()
+        _wait_for_a_lock(watcher)
+        assert fresh(run).epoch == run.epoch
+    taking.join()
+    assert got == [run.epoch + 1]
 
 
 def test_the_lock_is_taken_once_and_given_back_whole() -> None:
