@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from channels_redis.core import RedisChannelLayer
-from redis.exceptions import ConnectionError  # noqa: A004
+from redis import exceptions
 
 # As in the layer: a channel that is full gets nothing, and what it holds goes away with time.
 _PUT = """
@@ -33,7 +33,7 @@ class HintLayer(RedisChannelLayer):
         groups = {group for group, _ in messages}
         try:
             members = await self._members(groups)
-        except ConnectionError:  # this one was closed while nobody sent; the next is new
+        except exceptions.ConnectionError:  # this one was closed while nobody sent; the next is new
             members = await self._members(groups)
         if not any(members.values()):
             return

@@ -108,13 +108,7 @@ _task_seen_by = Compiled(
 
 def get_task(user: User, task_id: UUID) -> ReviewTask:
     """Return one task, or raise ``NotFound``."""
-    if permissions.sees_all_queues(user):
-        task = _any_task.first(task_id)
-    else:
-        task = _task_seen_by.first(task_id, user.pk, user.reference)
-    if task is None:
-        raise NotFound(_("There is no such task."))
-    return task
+    return _seen(user, task_id, any_task=_any_task, seen_by=_task_seen_by)
 
 
 def _locked_whole(tasks: QuerySet[ReviewTask]) -> QuerySet[ReviewTask]:
@@ -139,13 +133,21 @@ _locked_seen_by = Compiled(
 
 def lock_whole(user: User, task_id: UUID) -> ReviewTask:
     """Lock one task with its run and its pause, or raise ``NotFound``; its run's ``moment`` says when."""
+    task = _seen(user, task_id, any_task=_any_locked, seen_by=_locked_seen_by)
+    task.pause.run, task.run.moment = task.run, vars(task).pop("moment")
+    return task
+
+
+def _seen(
+    user: User, task_id: UUID, *, any_task: Compiled[ReviewTask], seen_by: Compiled[ReviewTask]
+) -> ReviewTask:
+    """Ask for a task as this person may see it, or raise ``NotFound``."""
     if permissions.sees_all_queues(user):
-        task = _any_locked.first(task_id)
+        task = any_task.first(task_id)
     else:
-        task = _locked_seen_by.first(task_id, user.pk, user.reference)
+        task = seen_by.first(task_id, user.pk, user.reference)
     if task is None:
         raise NotFound(_("There is no such task."))
-    task.pause.run, task.run.moment = task.run, vars(task).pop("moment")
     return task
 
 

@@ -69,7 +69,7 @@ def record_all(events: Sequence[tuple[str, Subject]], *, actor: User | None = No
 def _insertion(count: int) -> str:
     row = f"({', '.join(['%s'] * len(_GIVEN))})"
     columns, rows = ", ".join(_GIVEN), ", ".join([row] * count)
-    return f"INSERT INTO reviewer_auditevent ({columns}) VALUES {rows} RETURNING id, at"  # noqa: S608
+    return f"INSERT INTO reviewer_auditevent ({columns}) VALUES {rows} RETURNING id, at"  # noqa: S608  no value
 
 
 def _row(type: str, actor: User | None, subject: Subject) -> tuple[object, ...]:

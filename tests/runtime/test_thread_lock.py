@@ -12,6 +12,7 @@ from django.db import connection, transaction
 
 from agents_runtime import checkpointer, runs, thread_lock
 from agents_runtime.direct import conninfo
+from agents_runtime.models import Run
 from agents_runtime.records import lock_run
 from tests.runtime.driving import at_once, call, fresh, script, start
 
@@ -33,15 +34,9 @@ def test_each_holder_has_an_epoch_of_its_own() -> None:
 def test_whoever_comes_second_neither_waits_nor_raises_the_epoch() -> None:
     run = runs.start("t-per-call", input=INPUT, requested_by="tests")
     got: list[int | None] = []
-
-    def second() -> None:
-        with thread_lock.hold(run.pk) as epoch:
-            got.append(epoch)
-        thread_lock.close()
-
     with thread_lock.hold(run.pk) as epoch, transaction.atomic():
         lock_run(run.pk, epoch)
-        at_once(second)
+        at_once(lambda: _take(run, got))
     assert got == [None]
     assert fresh(run).epoch == 1
 
@@ -49,13 +44,7 @@ def test_whoever_comes_second_neither_waits_nor_raises_the_epoch() -> None:
 def test_an_epoch_is_raised_on_the_row_as_whoever_had_it_locked_left_it() -> None:
     run = runs.start("t-per-call", input=INPUT, requested_by="tests")
     got: list[int | None] = []
-
-    def take() -> None:
-        with thread_lock.hold(run.pk) as epoch:
-            got.append(epoch)
-        thread_lock.close()
-
-    taking = threading.Thread(target=take)
+    taking = threading.Thread(target=_take, args=(run, got))
     with psycopg.connect(conninfo(application="tests")) as other:
         other.execute("UPDATE agents_runtime_run SET epoch = 41 WHERE id = %s", [run.pk])
         taking.start()
@@ -70,13 +59,7 @@ def test_whoever_takes_over_waits_for_what_the_worker_before_is_just_storing() -
     run = start("t-per-call", INPUT)
     saver = checkpointer.sync_saver(checkpointer.Fence(run.pk, run.epoch), set())
     got: list[int | None] = []
-
-    def take() -> None:
-        with thread_lock.hold(run.pk) as epoch:
-            got.append(epoch)
-        thread_lock.close()
-
-    taking = threading.Thread(target=take)
+    taking = threading.Thread(target=_take, args=(run, got))
     with psycopg.connect(conninfo(application="tests")) as watcher, saver._cursor(pipeline=True) as cursor:
         cursor.execute("SELECT 1").fetchone()
         taking.start()
@@ -98,6 +81,13 @@ def test_a_run_that_is_gone_leaves_no_lock_behind() -> None:
     with thread_lock.hold(nobody) as epoch:
         assert epoch is None
     assert thread_lock.lock_key(nobody) not in thread_lock.held_keys()
+
+
+def _take(run: Run, got: list[int | None]) -> None:
+    """Take the lock in a thread of its own, and note the epoch that came with it."""
+    with thread_lock.hold(run.pk) as epoch:
+        got.append(epoch)
+    thread_lock.close()
 
 
 def _wait_for_a_lock(watcher: psycopg.Connection[tuple[int]]) -> None:
