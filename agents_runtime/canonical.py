@@ -31,6 +31,8 @@ Json = Any
 TAG = "~type"
 MAX_DEPTH = 64
 MAX_REPR = 4_000
+ALREADY_PLAIN = frozenset({str, int, bool, type(None)})
+ONLY_TEXTS = frozenset({str})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,22 +83,24 @@ def has_lone_surrogates(value: object) -> bool:
 
 def to_json(value: object) -> Json:
     """Return ``value`` as plain JSON data, tagging whatever JSON cannot hold."""
-    return _plain(value, depth=0)
+    return _plain(value, 0)
 
 
 def _dump(value: Json) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
-def _plain(value: Any, *, depth: int) -> Json:
+def _plain(value: Any, depth: int) -> Json:
     if depth > MAX_DEPTH:
         return _tagged("too-deep", value=_short_repr(value))
-    if value is None or isinstance(value, bool):
+    if type(value) in ALREADY_PLAIN:  # most values are; the checks below are for those of other kinds
         return value
+    if type(value) is dict:
+        return _plain_mapping(value, depth)
     if isinstance(value, Plain):
         return value.value
     if isinstance(value, enum.Enum):
-        return _tagged("enum", name=_class_name(value), value=_plain(value.value, depth=depth + 1))
+        return _tagged("enum", name=_class_name(value), value=_plain(value.value, depth + 1))
     if isinstance(value, str):
         return str(value)
     if isinstance(value, int):
@@ -104,20 +108,22 @@ def _plain(value: Any, *, depth: int) -> Json:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else _tagged("float", value=repr(float(value)))
     if isinstance(value, Mapping):
-        return _plain_mapping(value, depth=depth)
+        return _plain_mapping(value, depth)
     if isinstance(value, (list, tuple)):
-        return [_plain(item, depth=depth + 1) for item in value]
-    return _plain_object(value, depth=depth)
+        return [_plain(item, depth + 1) for item in value]
+    return _plain_object(value, depth)
 
 
-def _plain_mapping(value: Mapping[Any, Any], *, depth: int) -> Json:
+def _plain_mapping(value: Mapping[Any, Any], depth: int) -> Json:
+    if ONLY_TEXTS.issuperset(map(type, value)) and TAG not in value:
+        return {key: _plain(item, depth + 1) for key, item in value.items()}
     if all(isinstance(key, str) for key in value) and TAG not in value:
-        return {str(key): _plain(item, depth=depth + 1) for key, item in value.items()}
-    pairs = [[_plain(key, depth=depth + 1), _plain(item, depth=depth + 1)] for key, item in value.items()]
+        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+    pairs = [[_plain(key, depth + 1), _plain(item, depth + 1)] for key, item in value.items()]
     return _tagged("mapping", items=sorted(pairs, key=lambda pair: _dump(pair[0])))
 
 
-def _plain_object(value: Any, *, depth: int) -> Json:
+def _plain_object(value: Any, depth: int) -> Json:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _tagged("bytes", base64=base64.b64encode(bytes(value)).decode("ascii"))
     if isinstance(value, (dt.datetime, dt.date, dt.time)):
@@ -129,11 +135,11 @@ def _plain_object(value: Any, *, depth: int) -> Json:
     if isinstance(value, (Decimal, uuid.UUID, PurePath)):
         return _tagged(type(value).__name__, value=str(value))
     if isinstance(value, (set, frozenset)):
-        return _tagged("set", items=sorted((_plain(item, depth=depth + 1) for item in value), key=_dump))
+        return _tagged("set", items=sorted((_plain(item, depth + 1) for item in value), key=_dump))
     fields = _fields(value)
     if fields is None:
         return _tagged("object", name=_class_name(value), value=_short_repr(value))
-    return _tagged("object", name=_class_name(value), fields=_plain(fields, depth=depth + 1))
+    return _tagged("object", name=_class_name(value), fields=_plain(fields, depth + 1))
 
 
 def _fields(value: Any) -> dict[str, Any] | None:

@@ -3,10 +3,15 @@
 Django builds SQL anew each time, and for one row by its key that takes several times as long as PostgreSQL
 takes to answer. What a query means is still said in Django's own words; rows, locks and defaults are as
 Django has them. Signals are not sent: nothing here listens to any.
+
+PostgreSQL plans each of them once in a session, too. What is the same in every run of a query stands in its
+text, not among its values: a plan for any values can use an index on open tasks only if it sees that they
+are.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,9 +20,10 @@ from uuid import UUID
 
 import psycopg
 from django.conf import settings
-from django.db import connection, models
+from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 from django.db.models.expressions import DatabaseDefault
 from django.db.models.query import get_related_populators
+from psycopg.sql import Literal
 
 Row = TypeVar("Row", bound=models.Model)
 SOME_ID = UUID("5c0c9d0b-7a0e-4c43-9f5e-3a1d1f0f6b7e")
@@ -25,16 +31,18 @@ SOME_NUMBER, ANOTHER_NUMBER = 1_973_421_867, 1_604_255_913
 NOW = "STATEMENT_TIMESTAMP()"
 MOST_PREPARED = 400
 """Statements that a session keeps: more than there are, for what it forgets is planned anew."""
+PLAN_ONCE = "SET plan_cache_mode = force_generic_plan"
+"""Else each is planned five times, and for ever where a plan for given values looks cheaper."""
+PLACE = re.compile("%[s%]")
 _populators: Any = get_related_populators  # the stubs are those of a later Django
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """A query's SQL, which of its parameters are values, and what its rows become."""
+    """A query's SQL, which value belongs to each of its places, and what its rows become."""
 
     sql: str
-    parameters: Sequence[object]
-    places: Sequence[tuple[int, int]]
+    places: Sequence[int]
     columns: slice
     names: Sequence[str]
     annotations: Sequence[tuple[str, int]]
@@ -67,11 +75,8 @@ class Compiled(Generic[Row]):
     def rows(self, *values: object) -> list[Row]:
         """Return the rows for these values. A query that locks is to be asked inside a transaction."""
         shape = self._shape or self._compile()
-        parameters: list[Any] = list(shape.parameters)
-        for place, which in shape.places:
-            parameters[place] = values[which]
         with _cursor() as cursor:
-            cursor.execute(shape.sql, parameters)
+            cursor.execute(shape.sql, [values[which] for which in shape.places])
             return [self._row(shape, found) for found in cursor.fetchall()]
 
     def first(self, *values: object) -> Row | None:
@@ -79,7 +84,7 @@ class Compiled(Generic[Row]):
         return next(iter(self.rows(*values)), None)
 
     def _row(self, shape: _Shape, found: tuple[Any, ...]) -> Row:
-        row = cast(type[Row], self._model).from_db(connection.alias, shape.names, found[shape.columns])
+        row = cast(type[Row], self._model).from_db(DEFAULT_DB_ALIAS, shape.names, found[shape.columns])
         for name, place in shape.annotations:
             setattr(row, name, found[place])
         for populator in shape.populators:
@@ -90,24 +95,38 @@ class Compiled(Generic[Row]):
         """Make the SQL; two threads that do so at once make the same."""
         queryset = self._make(*self._examples)
         compiler = queryset.query.get_compiler(connection=connection)
-        sql, parameters = compiler.as_sql()
+        sql, parameters = _with_constants(*compiler.as_sql(), self._examples)
         fields = compiler.klass_info["select_fields"]
         columns = slice(fields[0], fields[-1] + 1)
         self._model = queryset.model
         self._shape = _Shape(
             sql=sql,
-            parameters=parameters,
-            places=[
-                (place, self._examples.index(parameter))
-                for place, parameter in enumerate(parameters)
-                if parameter in self._examples
-            ],
+            places=[self._examples.index(parameter) for parameter in parameters],
             columns=columns,
             names=[column.target.attname for column, _, _ in compiler.select[columns]],
             annotations=list(compiler.annotation_col_map.items()),
-            populators=_populators(compiler.klass_info, compiler.select, connection.alias),
+            populators=_populators(compiler.klass_info, compiler.select, DEFAULT_DB_ALIAS),
         )
         return self._shape
+
+
+def _with_constants(
+    sql: str, parameters: Sequence[object], examples: Sequence[object]
+) -> tuple[str, Sequence[object]]:
+    """Write those parameters that are no examples into the statement; return it and the others."""
+    connection.ensure_connection()
+    left, kept = iter(parameters), list[object]()
+
+    def written(place: re.Match[str]) -> str:
+        if place[0] == "%%":
+            return place[0]
+        parameter = next(left)
+        if parameter in examples:
+            kept.append(parameter)
+            return place[0]
+        return Literal(parameter).as_string(connection.connection).replace("%", "%%")
+
+    return PLACE.sub(written, sql), kept
 
 
 def insert(row: Row) -> Row:
@@ -120,7 +139,7 @@ def insert(row: Row) -> Row:
     for name, value in zip(returned, found, strict=True):
         setattr(row, name, value)
     state = row._state  # noqa: SLF001  what Django's own insert sets
-    state.adding, state.db = False, connection.alias
+    state.adding, state.db = False, DEFAULT_DB_ALIAS
     return row
 
 
@@ -204,9 +223,11 @@ def _change(model: type[models.Model], names: tuple[str, ...], now: tuple[str, .
 
 def _cursor() -> Any:
     """Return a cursor as ``connection.cursor()`` does: it watches transactions, and errors are Django's."""
-    connection.ensure_connection()
-    link: Any = connection
-    link.connection.prepared_max = MOST_PREPARED
+    link: Any = connections[DEFAULT_DB_ALIAS]  # `connection` would look this up at every attribute
+    link.ensure_connection()
+    if settings.COUNTERSIGN_PREPARE and link.connection.prepared_max != MOST_PREPARED:
+        link.connection.prepared_max = MOST_PREPARED
+        psycopg.Cursor(link.connection).execute(PLAN_ONCE)
     return link._prepare_cursor(_Prepared(link.connection))  # noqa: SLF001
 
 

@@ -12,7 +12,9 @@ import contextvars
 import functools
 import logging
 import threading
+import time
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -38,7 +40,7 @@ from agents_runtime.gate import Gate, interrupt_ids
 from agents_runtime.messages import messages_of, unanswered_calls
 from agents_runtime.models import Run
 from agents_runtime.refusals import pointer
-from agents_runtime.streams import STREAM_MODES, Reporter
+from agents_runtime.streams import SECONDS_BETWEEN_REPORTS, STREAM_MODE, Listener, Reporter
 from agents_runtime.thread_state import (
     AskAgain,
     CloseReviews,
@@ -67,6 +69,7 @@ class Engine:
         graph = registry.load_graph(run.agent)
         self.build = _build(graph)
         self._tool_nodes = _tool_nodes(graph)
+        self._has_inner_graphs = _has_inner_graphs(graph)
         self._has_inner_breakpoints = _has_inner_breakpoints(graph)
         make_saver = checkpointer.async_saver if self._is_async else checkpointer.sync_saver
         self._saver = make_saver(self._fence, _allowed_types(graph))
@@ -103,17 +106,16 @@ class Engine:
             if forgotten.error:
                 return forgotten
         gate = Gate(self._run.pk, self._fence.epoch, tool_nodes=self._tool_nodes)
-        config = self._config() | {"callbacks": [gate]}
-        call = {
-            "config": config,
-            "stream_mode": list(STREAM_MODES),
-            "subgraphs": True,
-            "durability": "sync",
-            "control": RunControl(),
-        }
         with Reporter(self._run) as reporter, gate.standing():
+            call = {
+                "config": self._config() | {"callbacks": [gate, Listener(reporter)]},
+                "stream_mode": [STREAM_MODE],
+                "subgraphs": self._has_inner_graphs,  # to listen to any has every node run in another thread
+                "durability": "sync",
+                "control": RunControl(),
+            }
             error = self._call(_given(delivery), call, reporter)
-        return _outcome(error, gate, delivery)
+        return replace(_outcome(error, gate, delivery), steps=reporter.rest())
 
     def _edited(self, edit: Coroutine[Any, Any, None]) -> Outcome:
         """Edit the thread without running any of its nodes."""
@@ -161,8 +163,12 @@ class Engine:
             self._start_async(given, call, reporter) if self._is_async else self._start(given, call, reporter)
         )
         deadline = float(self._run.agent.step_seconds or settings.COUNTERSIGN_STEP_DEADLINE)
+        began = time.monotonic()
         try:
-            work.result(timeout=deadline)
+            concurrent.futures.wait([work], timeout=min(SECONDS_BETWEEN_REPORTS, deadline))
+            if not work.done():
+                reporter.report_meanwhile()
+            work.result(timeout=max(0.0, began + deadline - time.monotonic()))
         except concurrent.futures.TimeoutError:
             if work.done():  # the agent's own timeout, not ours
                 return work.exception()
@@ -317,6 +323,12 @@ def _may_hold(graph: Pregel[Any, Any, Any, Any], next_nodes: Sequence[str]) -> b
     before = graph.interrupt_before_nodes
     is_before = before == "*" or any(name in before for name in next_nodes)
     return is_before or bool(graph.interrupt_after_nodes)
+
+
+@functools.cache
+def _has_inner_graphs(graph: Pregel[Any, Any, Any, Any]) -> bool:
+    """Say whether there are subgraphs, or graphs that tools call."""
+    return bool(examine(graph).inner)
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from agents_runtime import recovery, thread_lock
+from agents_runtime import recovery, streams, thread_lock
 from agents_runtime.canonical import decode
 from agents_runtime.compiled import insert_new, update
 from agents_runtime.desk import get_desk
@@ -40,6 +40,7 @@ from agents_runtime.thread_state import (
 )
 
 log = logging.getLogger(__name__)
+FIRST_EPOCH = 1
 MAX_DEATHS = 5
 MAX_TRIES = 3
 MAX_LOOKS = 20
@@ -90,7 +91,7 @@ def _drive(run: Run, epoch: int) -> None:
     if obstacle := _obstacle(run, epoch, engine):
         give_up(run.pk, epoch, *obstacle)
         return
-    state, tries = engine.read(), Counter[UUID | None]()
+    state, tries = _first_reading(engine, epoch), Counter[UUID | None]()
     delivery = turn(run.pk, epoch, state)
     while delivery is not None:
         pause_id = getattr(delivery, "pause_id", None)
@@ -102,6 +103,11 @@ def _drive(run: Run, epoch: int) -> None:
         delivery = turn(run.pk, epoch, state, step)
 
 
+def _first_reading(engine: Engine, epoch: int) -> ThreadState:
+    """Read the thread; the first worker that a run has knows that nothing was ever stored."""
+    return ThreadState(exists=False) if epoch == FIRST_EPOCH else engine.read()
+
+
 @transaction.atomic
 def turn(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None) -> Delivery | None:
     """Settle what a reading of the thread means, choose what is delivered next, and commit that it begins.
@@ -110,6 +116,8 @@ def turn(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None)
     """
     run = lock_run(run_id, epoch)
     before = changeable(run)
+    if step is not None:
+        streams.keep(run, step.outcome.steps)
     if step is None and run.status != RunStatus.CANCELLED and (reason := _lost_step(run, state)):
         fail(run, reason, Trouble.PLACE)
         pauses: Sequence[Pause] = ()

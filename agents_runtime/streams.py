@@ -1,8 +1,9 @@
 """What a run shows while it works: steps for its timeline, and text as the model speaks.
 
-Lives here: reading the graph's own stream, and reporting it at most ten times a second from a thread of its
-own. Reporting never slows or breaks a step: it is bounded, and what goes wrong with it is only logged.
-Steps carry the ids of messages and tasks as keys, so that a repeated step writes no second row.
+Lives here: taking the graph's own stream of tasks and the words of its models, and reporting both at most ten
+times a second from a thread of its own; what is left at the end is stored with what the step came to.
+Reporting never slows or breaks a step: it is bounded, and what goes wrong with it is only logged. Steps carry
+the ids of messages and tasks as keys, so that a repeated step writes no second row.
 """
 
 from __future__ import annotations
@@ -11,29 +12,79 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.tracers._streaming import _StreamingCallbackHandler
+from langgraph.constants import TAG_NOSTREAM
 
 from agents_runtime.canonical import encode, storable
 from agents_runtime.compiled import insert_new
 from agents_runtime.desk import Progress, get_desk
 from agents_runtime.messages import text_of
 from agents_runtime.models import Run, RunStep
+from agents_runtime.records import as_name
 
 log = logging.getLogger(__name__)
-STREAM_MODES = ("tasks", "messages")
+STREAM_MODE = "tasks"
 SECONDS_BETWEEN_REPORTS = 0.1
 MAX_WAITING = 2_000
 MAX_TEXT = 100_000
 MAX_DATA = 200_000
+MAX_KEY = 200
+
+
+class Listener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
+    """Hears every model of a step as it speaks; that one listens is what makes models stream.
+
+    The library's own stream of messages tells the same, and has a thread wait for it beside every node.
+    """
+
+    run_inline = True
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self._unheard: set[UUID] = set()
+
+    @property
+    def ignore_chain(self) -> bool:
+        """Only models speak."""
+        return True
+
+    @property
+    def ignore_agent(self) -> bool:
+        """Only models speak."""
+        return True
+
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any],  # noqa: ARG002  the library gives it by position
+        messages: list[list[BaseMessage]],  # noqa: ARG002  the library gives it by position
+        *,
+        run_id: UUID,
+        tags: list[str] | None = None,
+        **_: Any,
+    ) -> None:
+        """Leave alone what the agent's author says is not to be streamed."""
+        if tags and TAG_NOSTREAM in tags:
+            self._unheard.add(run_id)
+
+    def on_llm_new_token(
+        self, token: str | list[str | dict[str, Any]], *, chunk: Any = None, run_id: UUID, **_: Any
+    ) -> None:
+        """Pass on what it said."""
+        del token  # the chunk holds it, with the message that it is part of
+        if isinstance(chunk, ChatGenerationChunk) and run_id not in self._unheard:
+            self._reporter.hear(chunk.message)
 
 
 class Reporter:
-    """Takes the chunks of one step's stream and tells the desk; use it as a context manager."""
+    """Takes what one step's graph and models say, and tells the desk; use it as a context manager."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -48,19 +99,33 @@ class Reporter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Tell what is left; the step is over, so that this may take a moment."""
+        """End the reports; the step is over, so that the last words may take a moment."""
         self._over.set()
         if self._thread is not None:
             self._thread.join(timeout=2.0)
-        self._report()
+        self._report([])
+
+    def report_meanwhile(self) -> None:
+        """From now on tell what there is while the step goes on: it takes long enough to be looked at."""
+        self._thread = threading.Thread(target=self._report_now_and_then, name="reporter", daemon=True)
+        self._thread.start()
+
+    def rest(self) -> Sequence[RunStep]:
+        """Return the steps that are not stored yet; ``keep`` stores them."""
+        return list(_drain(self._steps))
+
+    def hear(self, message: BaseMessage) -> None:
+        """Take what a model just added to a message."""
+        try:
+            self._take_token(message)
+        except Exception:
+            log.warning("the words of a model could not be shown", exc_info=True)
 
     def take(self, chunk: Any) -> None:
-        """Take one chunk of the stream: (namespace, mode, payload)."""
+        """Take one chunk of the stream: mode and payload, after a namespace where there are subgraphs."""
         try:
-            _, mode, payload = chunk
-            if mode == "messages":
-                self._take_token(payload[0])
-            elif mode == "tasks":
+            *_, mode, payload = chunk
+            if mode == STREAM_MODE:
                 self._take_task(payload)
         except Exception:
             log.warning("a chunk of a run's stream could not be shown", exc_info=True)
@@ -70,9 +135,6 @@ class Reporter:
         if not isinstance(message, AIMessageChunk) or not text or not message.id:
             return
         self._tokens.append((message.id, text))
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._report_now_and_then, name="reporter", daemon=True)
-            self._thread.start()
 
     def _take_task(self, task: Mapping[str, Any]) -> None:
         if "input" in task:
@@ -89,18 +151,26 @@ class Reporter:
     def _report_now_and_then(self) -> None:
         try:
             while not self._over.wait(SECONDS_BETWEEN_REPORTS):
-                self._report()
+                self._report(self.rest())
         finally:
             connection.close()
 
-    def _report(self) -> None:
+    def _report(self, steps: Sequence[RunStep]) -> None:
         try:
-            tokens, steps = list(_drain(self._tokens)), list(_drain(self._steps))
-            ids = insert_new(steps) if steps else []
-            if tokens or ids:
-                get_desk().run_progressed(self._run, Progress(tokens=_joined(tokens), steps=ids))
+            keep(self._run, steps, tokens=_joined(list(_drain(self._tokens))))
         except Exception:
             log.warning("a run's progress could not be shown", exc_info=True)
+
+
+def keep(run: Run, steps: Sequence[RunStep], *, tokens: Sequence[tuple[str, str]] = ()) -> None:
+    """Store the steps that are not stored yet, and tell the desk of what is new."""
+    ids = insert_new(steps) if steps else []
+    if not (tokens or ids):
+        return
+    try:
+        get_desk().run_progressed(run, Progress(tokens=tokens, steps=ids))
+    except Exception:
+        log.warning("a run's progress could not be told", exc_info=True)
 
 
 def _steps_of(run_id: UUID, task: Mapping[str, Any], took: int | None) -> Iterator[RunStep]:
@@ -118,9 +188,9 @@ def _steps_of(run_id: UUID, task: Mapping[str, Any], took: int | None) -> Iterat
     if not messages and result:
         yield RunStep(
             run_id=run_id,
-            key=f"task:{task['id']}",
+            key=_key("task", task["id"]),
             kind=RunStep.Kind.NODE,
-            name=task["name"][:200],
+            name=as_name(task["name"]),
             duration_ms=took,
         )
 
@@ -131,9 +201,9 @@ def _message_step(run_id: UUID, message: BaseMessage, task_id: str) -> RunStep |
         data = {"tool_call_id": message.tool_call_id, "status": message.status}
         return RunStep(
             run_id=run_id,
-            key=f"tool:{task_id}:{message.tool_call_id}"[:200],
+            key=_key("tool", task_id, message.tool_call_id),
             kind=RunStep.Kind.TOOL,
-            name=storable(message.name or "")[:200],
+            name=as_name(message.name or ""),
             text=text,
             data=encode(data),
         )
@@ -141,13 +211,17 @@ def _message_step(run_id: UUID, message: BaseMessage, task_id: str) -> RunStep |
         calls = encode({"tool_calls": message.tool_calls}) if message.tool_calls else ""
         return RunStep(
             run_id=run_id,
-            key=f"message:{message.id}"[:200],
+            key=_key("message", message.id),
             kind=RunStep.Kind.MODEL,
             text=text,
-            name=storable(message.name or "")[:200],
+            name=as_name(message.name or ""),
             data=calls[:MAX_DATA],
         )
     return None
+
+
+def _key(kind: str, *ids: object) -> str:
+    return storable(":".join([kind, *map(str, ids)]))[:MAX_KEY]
 
 
 def _joined(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """What a thread's checkpoint says, what may be handed to its graph, and what came of that: in our own words.
 
-Lives here: plain values that ``engine`` makes and ``steps`` and ``settling`` read. No LangGraph, no database.
+Lives here: plain values that ``engine`` makes and ``steps`` and ``settling`` read. No LangGraph, and nothing
+that asks the database.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from uuid import UUID
 
 from agents_runtime.canonical import Json
 from agents_runtime.errors import Problem
+from agents_runtime.models import RunStep
 
 
 @dataclass(frozen=True)
@@ -111,12 +113,16 @@ class GateStop:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step ended: in an error, with an answer that the agent's own check refused, or well."""
+    """How a step ended: in an error, with an answer that the agent's own check refused, or well.
+
+    ``steps`` are those for the timeline that were not told while it went on.
+    """
 
     error: str = ""
     refusal: tuple[Problem, ...] = ()
     refusal_detail: Sequence[Json] = ()
     stops: tuple[GateStop, ...] = ()
+    steps: Sequence[RunStep] = ()
 
 
 @dataclass(frozen=True)
