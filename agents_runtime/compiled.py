@@ -21,8 +21,10 @@ from uuid import UUID
 import psycopg
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models
+from django.db.backends.signals import connection_created
 from django.db.models.expressions import DatabaseDefault
 from django.db.models.query import get_related_populators
+from django.dispatch import receiver
 from psycopg.sql import Literal
 
 Row = TypeVar("Row", bound=models.Model)
@@ -50,13 +52,14 @@ class _Shape:
 
 
 class _Prepared(psycopg.Cursor[Any]):
-    """Lets PostgreSQL, too, make a statement's plan once in a session.
+    """Lets PostgreSQL, too, make a statement's plan once in a session, and send what it finds in binary form.
 
-    A transaction pooler that knows no prepared statements cannot have that: ``COUNTERSIGN_PREPARE=0``.
+    A transaction pooler that knows no prepared statements cannot have that: ``COUNTERSIGN_PREPARE=0``. For
+    times in text form Django has a parser of its own, in Python; those in binary form are read by psycopg's.
     """
 
     def execute(self, query: Any, params: Any = None, **_: Any) -> Self:
-        return super().execute(query, params, prepare=settings.COUNTERSIGN_PREPARE)
+        return super().execute(query, params, prepare=settings.COUNTERSIGN_PREPARE, binary=True)
 
 
 class Compiled(Generic[Row]):
@@ -95,13 +98,14 @@ class Compiled(Generic[Row]):
         """Make the SQL; two threads that do so at once make the same."""
         queryset = self._make(*self._examples)
         compiler = queryset.query.get_compiler(connection=connection)
-        sql, parameters = _with_constants(*compiler.as_sql(), self._examples)
+        made, parameters = compiler.as_sql()
+        sql, values = _with_constants(made, parameters, self._examples)
         fields = compiler.klass_info["select_fields"]
         columns = slice(fields[0], fields[-1] + 1)
         self._model = queryset.model
         self._shape = _Shape(
             sql=sql,
-            places=[self._examples.index(parameter) for parameter in parameters],
+            places=[self._examples.index(value) for value in values],
             columns=columns,
             names=[column.target.attname for column, _, _ in compiler.select[columns]],
             annotations=list(compiler.annotation_col_map.items()),
@@ -221,13 +225,19 @@ def _change(model: type[models.Model], names: tuple[str, ...], now: tuple[str, .
     return f"UPDATE {table} SET {', '.join(changes)} WHERE {key} = %s{returning}"  # noqa: S608
 
 
+@receiver(connection_created)
+def _get_ready(connection: Any, **_: Any) -> None:
+    """Prepare a new session for what it is to prepare; the pool hands the same one out again and again."""
+    session = connection.connection
+    if settings.COUNTERSIGN_PREPARE and session.prepared_max != MOST_PREPARED:
+        session.prepared_max = MOST_PREPARED
+        session.execute(PLAN_ONCE)
+
+
 def _cursor() -> Any:
     """Return a cursor as ``connection.cursor()`` does: it watches transactions, and errors are Django's."""
     link: Any = connections[DEFAULT_DB_ALIAS]  # `connection` would look this up at every attribute
     link.ensure_connection()
-    if settings.COUNTERSIGN_PREPARE and link.connection.prepared_max != MOST_PREPARED:
-        link.connection.prepared_max = MOST_PREPARED
-        psycopg.Cursor(link.connection).execute(PLAN_ONCE)
     return link._prepare_cursor(_Prepared(link.connection))  # noqa: SLF001
 
 

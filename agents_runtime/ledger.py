@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models.expressions import RawSQL
 
 from agents_runtime.canonical import Json, decode, digest, encode, same, storable
 from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, insert, update
@@ -104,12 +105,16 @@ _locked_latest = Compiled(
     SOME_ID,
     "some key",
 )
-_asked_of_calls = Compiled(
-    lambda run_id, tool: Pause.objects.filter(run=run_id, kind=Pause.Kind.PER_CALL, tool=tool).only(
-        "interrupt_id", "round"
+_locked_asked_of_call = Compiled(
+    lambda run_id, tool, interrupt_ids: Pause.objects.select_for_update().filter(
+        run=run_id,
+        kind=Pause.Kind.PER_CALL,
+        tool=tool,
+        interrupt_id__in=RawSQL("SELECT unnest(%s::text[])", [interrupt_ids]),
     ),
     SOME_ID,
     "some tool",
+    ["some interrupt"],
 )
 
 
@@ -184,20 +189,22 @@ def _check_run(run: Run, call: Call) -> None:
 
 
 def _find_claim(run: Run, call: Call) -> _Claim | None:
-    """Return the pause and position that a call belongs to, whatever was decided there."""
-    claim = _own_claim(run, call) or _batch_claim(run, call)
-    if claim is None:
-        return None
-    return _Claim(lock_pause(run, claim.pause.pk), claim.position)
+    """Return the locked pause and the position that a call belongs to, whatever was decided there."""
+    if own := _own_claim(run, call):
+        return own
+    claim = _batch_claim(run, call)
+    return _Claim(lock_pause(run, claim.pause.pk), claim.position) if claim else None
 
 
 def _own_claim(run: Run, call: Call) -> _Claim | None:
     """A call that was asked about by itself is known by its task: the task's interrupts carry its name."""
     rank = {interrupt_id: place for place, interrupt_id in enumerate(call.interrupt_ids)}
-    asked = _asked_of_calls.rows(run.pk, as_name(call.tool))
-    own = [pause for pause in asked if pause.interrupt_id in rank]
+    own = _locked_asked_of_call.rows(run.pk, as_name(call.tool), list(call.interrupt_ids))
     latest = min(own, key=lambda pause: (rank[pause.interrupt_id], -pause.round), default=None)
-    return _Claim(latest, 0) if latest else None
+    if latest is None:
+        return None
+    latest.run = run
+    return _Claim(latest, 0)
 
 
 def _batch_claim(run: Run, call: Call) -> _Claim | None:

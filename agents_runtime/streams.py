@@ -12,8 +12,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import connection
@@ -30,6 +30,7 @@ from agents_runtime.messages import text_of
 from agents_runtime.models import Run, RunStep
 from agents_runtime.records import as_name
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 STREAM_MODE = "tasks"
 SECONDS_BETWEEN_REPORTS = 0.1
@@ -60,6 +61,14 @@ class Listener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
     def ignore_agent(self) -> bool:
         """Only models speak."""
         return True
+
+    def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:  # noqa: ARG002
+        """Leave what a chain puts out as it is."""
+        return output
+
+    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:  # noqa: ARG002
+        """Leave what a chain puts out as it is."""
+        return output
 
     def on_chat_model_start(
         self,

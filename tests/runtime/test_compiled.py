@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from uuid import uuid4
 
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.db.models import Value
 from django.test.utils import CaptureQueriesContext
 
-from agents_runtime.compiled import SOME_ID, Compiled, insert, update
+from agents_runtime.compiled import SOME_ID, Compiled, ask, insert, update
 from agents_runtime.models import AgentSpec, Pause, Run, RunStep
 from agents_runtime.states import PauseStatus
 
@@ -88,10 +90,51 @@ def test_postgresql_plans_a_statement_once_in_a_session(run: Run) -> None:
     with transaction.atomic():
         for _ in range(3):
             update(run, "error", now=["updated_at"])
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT generic_plans + custom_plans FROM pg_prepared_statements "
-                'WHERE statement LIKE \'UPDATE "agents_runtime_run" SET "error" = $1, "updated_at"%\''
-            )
-            (planned,) = cursor.fetchone()
-    assert planned >= 3
+        (plans,) = ask(
+            "SELECT generic_plans, custom_plans FROM pg_prepared_statements "
+            'WHERE statement LIKE \'UPDATE "agents_runtime_run" SET "error" = $1, "updated_at"%%\''
+        )
+    assert plans[0] >= 3
+    assert plans[1] == 0
+
+
+def test_what_is_the_same_in_every_run_of_a_query_stands_in_its_text(run: Run) -> None:
+    for place, status in enumerate((PauseStatus.PENDING, PauseStatus.EXPIRED)):
+        kept = Pause.objects.create(
+            run=run, interrupt_id=f"50% {place}", kind="question", value="1", status=status
+        )
+    odd = Compiled(
+        lambda run_id, status: (
+            Pause.objects.filter(run=run_id, interrupt_id__startswith="50% ", status=status)
+            .exclude(value="it's %s odd")
+            .annotate(told=Value("100 %"))
+        ),
+        SOME_ID,
+        "some status",
+    )
+    with transaction.atomic():
+        (found,) = odd.rows(run.pk, PauseStatus.EXPIRED)
+        (statement,) = ask(
+            "SELECT cardinality(parameter_types) FROM pg_prepared_statements WHERE strpos(statement, %s) > 0",
+            "it''s %s odd",
+        )
+    assert found == kept
+    assert vars(found)["told"] == "100 %"
+    assert statement == (2,)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        dt.datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=dt.UTC),
+        dt.datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC),
+        dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC),
+        None,
+    ],
+)
+def test_times_are_those_that_django_reads(run: Run, value: dt.datetime | None) -> None:
+    run.finished_at = value
+    update(run, "finished_at")
+    (found,) = Compiled(lambda run_id: Run.objects.filter(pk=run_id), SOME_ID).rows(run.pk)
+    assert found.finished_at == Run.objects.get(pk=run.pk).finished_at == value
+    assert not found.finished_at or found.finished_at.utcoffset() == dt.timedelta(0)

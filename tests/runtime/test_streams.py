@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import pytest
+from django.db.models import F
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.graph import StateGraph
 from pytest_django.fixtures import Settings
 
+from agents_runtime import runs
 from agents_runtime.canonical import decode
+from agents_runtime.chat_model import Say, ScriptedChatModel
 from agents_runtime.desk import Progress, get_desk
+from agents_runtime.engine import Engine
+from agents_runtime.messages import text_of
 from agents_runtime.models import Run, RunStep
-from agents_runtime.streams import Reporter
+from agents_runtime.streams import Listener, Reporter, keep
+from agents_runtime.thread_state import Delivery, Outcome
 from reviewer.intake import Desk
 from tests.runtime.driving import APPROVE, advance, answer, call, give, pending, script, start
 
@@ -103,3 +113,98 @@ def test_a_repeated_step_is_told_once() -> None:
     advance(run)
     keys = list(RunStep.objects.filter(run=run).values_list("key", flat=True))
     assert len(keys) == len(set(keys)) == before + 2
+
+
+def test_a_short_step_stores_what_it_did_with_what_it_came_to() -> None:
+    run = start("t-per-call", script([call("look", what="x"), call("pay", to="a", amount=1)]))
+    assert RunStep.objects.filter(run=run, name="look").exists()
+    assert [progress.tokens for _, progress in reports] == [()]
+
+
+def test_what_a_stale_worker_did_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Engine.step
+
+    def and_be_overtaken(engine: Engine, delivery: Delivery) -> Outcome:
+        outcome = step(engine, delivery)
+        Run.objects.filter(pk=run.pk).update(epoch=F("epoch") + 1)
+        return outcome
+
+    run = runs.start(
+        "t-per-call",
+        input=script([call("look", what="x"), call("pay", to="a", amount=1)]),
+        requested_by="tests",
+    )
+    with monkeypatch.context() as patched:
+        patched.setattr(Engine, "step", and_be_overtaken)
+        advance(run)
+    assert not RunStep.objects.filter(run=run, name="look").exists()
+    assert reports == []
+
+
+def test_ids_that_no_column_can_hold_do_not_harm_the_run() -> None:
+    run = runs.start("t-per-call", input=script([call("pay", to="a", amount=1)]), requested_by="tests")
+    odd = f"\x00 \ud800 {'long ' * 100}"
+    result = {"messages": [AIMessage("hello", id=odd, name=odd), ToolMessage("seen", tool_call_id=odd)]}
+    with Reporter(run) as reporter:
+        for payload in ({"id": odd, "input": {}}, {"id": odd, "name": odd, "result": result}):
+            reporter.take(("tasks", payload))
+        reporter.take(("tasks", {"id": odd, "name": odd, "result": {"x": 1}}))
+    keep(run, reporter.rest())
+    assert [step.kind for step in RunStep.objects.filter(run=run)] == ["model", "tool", "node"]
+
+
+@pytest.mark.parametrize(("agent", "name"), [("t-boss", "pay"), ("t-async-boss", "apay")])
+def test_what_a_subagent_did_is_told_too(agent: str, name: str) -> None:
+    (given,) = script([call("look", what="y"), call(name, to="a", amount=1)])["messages"]
+    run = start(agent, script([call("delegate", task=given["content"])]))
+    assert RunStep.objects.filter(run=run, name="look", text="saw y").count() == 1
+
+
+class Heard(Reporter):
+    """Keeps the words as they come."""
+
+    words: ClassVar[list[str]] = []
+
+    def hear(self, message: BaseMessage) -> None:
+        """Keep them."""
+        if text_of(message):
+            self.words.append(text_of(message))
+
+
+def _heard(**config: Any) -> list[str]:
+    Heard.words.clear()
+    model = ScriptedChatModel(script=lambda _: Say("One two  three."))
+    model.invoke("hello", {"callbacks": [Listener(Heard(Run()))], **config})
+    return list(Heard.words)
+
+
+def test_that_one_listens_makes_models_speak_word_by_word() -> None:
+    assert _heard() == ["One ", "two  ", "three."]
+
+
+def test_what_an_author_wants_unheard_is_not_heard() -> None:
+    assert _heard(tags=["nostream"]) == []
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_as_much_is_heard_as_the_library_streams(is_async: bool) -> None:
+    def speak(state: dict[str, Any]) -> dict[str, Any]:
+        return {"said": [*state["said"], ScriptedChatModel(script=lambda _: Say("One two.")).invoke("hello")]}
+
+    builder = StateGraph(dict)
+    builder.add_node("speak", speak)
+    builder.set_entry_point("speak")
+    graph = builder.compile()
+
+    def chunks(config: Any, mode: str) -> list[Any]:
+        async def alist() -> list[Any]:
+            return [chunk async for chunk in graph.astream({"said": []}, config, stream_mode=[mode])]
+
+        return (
+            asyncio.run(alist()) if is_async else list(graph.stream({"said": []}, config, stream_mode=[mode]))
+        )
+
+    streamed = [payload[0].text for _, payload in chunks({}, "messages") if payload[0].text]
+    Heard.words.clear()
+    chunks({"callbacks": [Listener(Heard(Run()))]}, "tasks")
+    assert Heard.words == streamed == ["One ", "two."]
