@@ -69,7 +69,7 @@ class Desk:
             paused = ("run.paused", of_pause(item.pause, kind=item.pause.kind))
             tasks = [_insert_task(item.pause, request) for request in item.requests]
             record_all([paused, *(("task.opened", _of_opened(task)) for task in tasks)])
-        live.run_changed(run.pk, is_at_rest=True)
+        live.run_changed(run.pk)
 
     def pause_closed(self, pause: Pause) -> None:
         """Record what became of the pause and bring its tasks into line."""
@@ -105,7 +105,7 @@ class Desk:
         """Record which attempts nobody knows the end of."""
         for execution in executions:
             record("run.in_doubt", subject=of_execution(execution, outcome="in_doubt"))
-        live.run_changed(run.pk, is_at_rest=True)
+        live.run_changed(run.pk)
         _refresh_run_tasks(run)
 
     def run_resumed(self, run: Run) -> None:
@@ -116,18 +116,18 @@ class Desk:
     def run_finished(self, run: Run) -> None:
         """Record the end, with a digest of the output."""
         record("run.finished", subject=of_run(run, outcome="finished", output_digest=digest(run.output)))
-        live.run_changed(run.pk, is_at_rest=True)
+        live.run_changed(run.pk)
 
     def run_failed(self, run: Run) -> None:
         """Record why the run stopped."""
         record("run.failed", subject=of_run(run, outcome="failed", error=run.error[:500]))
-        live.run_changed(run.pk, is_at_rest=True)
+        live.run_changed(run.pk)
         _refresh_run_tasks(run)
 
     def run_cancelled(self, run: Run) -> None:
         """Record the cancellation; who asked for it is recorded by whoever called for it."""
         record("run.cancelled", subject=of_run(run, outcome="cancelled"))
-        live.run_changed(run.pk, is_at_rest=True)
+        live.run_changed(run.pk)
 
     def thread_deleted(self, run: Run) -> None:
         """Record that the run cannot go on any more, and by whose word."""

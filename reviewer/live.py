@@ -57,9 +57,9 @@ def task_changed(task: ReviewTask, *, left_queue: int | None = None) -> None:
     _after_commit(sorted(groups), hint)
 
 
-def run_changed(run_id: UUID, *, is_at_rest: bool = False) -> None:
-    """Tell the pages that watch the run, and at once if it rests: whoever waits for it then waits no more."""
-    _after_commit([run_group(run_id)], {"type": "run.hint", "run": str(run_id)}, at_once=is_at_rest)
+def run_changed(run_id: UUID) -> None:
+    """Tell the pages that watch the run."""
+    _after_commit([run_group(run_id)], {"type": "run.hint", "run": str(run_id)})
 
 
 def run_produced(run_id: UUID, tokens: Sequence[tuple[str, str]]) -> None:
@@ -75,15 +75,13 @@ def person_changed(user_id: int) -> None:
     _after_commit([user_group(user_id)], {"type": "user.hint"})
 
 
-def _after_commit(groups: Sequence[str], message: Mapping[str, Any], *, at_once: bool = False) -> None:
-    transaction.on_commit(partial(_send_all, groups, message, at_once=at_once), robust=True)
+def _after_commit(groups: Sequence[str], message: Mapping[str, Any]) -> None:
+    transaction.on_commit(partial(_send_all, groups, message), robust=True)
 
 
-def _send_all(groups: Sequence[str], message: Mapping[str, Any], *, at_once: bool) -> None:
+def _send_all(groups: Sequence[str], message: Mapping[str, Any]) -> None:
     for group in groups:
         _send(group, message)
-    if at_once:
-        _current().hurry()
 
 
 def _send(group: str, message: Mapping[str, Any]) -> None:
@@ -97,7 +95,7 @@ class _Sender:
 
     What comes within a moment is sent together: soon after a quiet time, else ten times a second. A hint that
     is waiting already is not sent twice: one step of a run tells its page a dozen times that it changed, and
-    the page looks once. Nothing waits any longer once a run is at rest: that is what programs wait for.
+    the page looks once.
     """
 
     def __init__(self) -> None:
@@ -106,7 +104,6 @@ class _Sender:
         self._lock = threading.Lock()
         self._waiting: dict[object, tuple[str, dict[str, Any]]] = {}
         self._sent_at = 0.0
-        self._hurry = threading.Event()
         atexit.register(self.loop.close)
 
     def take(self, group: str, message: dict[str, Any]) -> bool:
@@ -122,16 +119,11 @@ class _Sender:
             self.thread.submit(self.send_waiting)
         return True
 
-    def hurry(self) -> None:
-        """Let what waits be sent now."""
-        self._hurry.set()
-
     def send_waiting(self) -> None:
         """Send what waits; only in the sending thread."""
-        self._hurry.wait(max(SECONDS_TO_GATHER, self._sent_at + SECONDS_BETWEEN - time.monotonic()))
+        time.sleep(max(SECONDS_TO_GATHER, self._sent_at + SECONDS_BETWEEN - time.monotonic()))
         with self._lock:
             hints, self._waiting = list(self._waiting.values()), {}
-            self._hurry.clear()
         self._sent_at = time.monotonic()
         self.loop.run_until_complete(_send_each(hints))
 

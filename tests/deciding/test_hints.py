@@ -13,7 +13,6 @@ from uuid import uuid4
 
 import pytest
 from channels.layers import channel_layers
-from django.db import transaction
 from pytest_django import Settings
 
 from reviewer import live
@@ -57,22 +56,6 @@ def test_hints_that_keep_coming_are_sent_ten_times_a_second_each_thing_once(
     assert 2 <= len(sent) <= 7
     assert all(len(hints) == 1 for _, hints in sent)
     assert all(later - before >= 0.09 for before, later in itertools.pairwise(times))
-
-
-@pytest.mark.usefixtures("committed_db")
-@pytest.mark.parametrize("earlier", [0, 1, 3])
-def test_nothing_waits_any_longer_once_a_run_is_at_rest(
-    earlier: int, sent: list[tuple[float, list[tuple[str, Any]]]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live, "SECONDS_TO_GATHER", 3_600.0)
-    others, run = [uuid4() for _ in range(earlier)], uuid4()
-    for other in others:
-        live._send(live.run_group(other), {"type": "run.hint", "run": str(other)})
-    with transaction.atomic():
-        live.run_changed(run, is_at_rest=True)
-    live._current().thread.submit(int).result(timeout=60)
-    groups = {group for _, hints in sent for group, _ in hints}
-    assert groups == {live.run_group(each) for each in [*others, run]}
 
 
 async def test_many_messages_at_once_reach_each_member_of_their_groups_in_order() -> None:
