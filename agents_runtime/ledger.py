@@ -20,7 +20,7 @@ from agents_runtime.desk import get_desk
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.payloads import allowed_arguments
-from agents_runtime.records import as_name, lock_pause, lock_run
+from agents_runtime.records import as_name, lock_frame, lock_pause
 from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
 from agents_runtime.thread_state import GateStop
 
@@ -153,7 +153,7 @@ def close_call(
     ``may_run_again``: it raised an error of which the agent's author says that nothing has happened.
     """
     with transaction.atomic():
-        run = lock_run(run_id)
+        run = lock_frame(run_id)
         (execution,) = _locked_attempt.rows(run_id, execution_id)
         execution.run = run
         if run.epoch != epoch or execution.epoch != epoch or execution.in_doubt_since:
@@ -170,7 +170,7 @@ def close_call(
 
 def _answer(call: Call, decide: Callable[[Run, Call], Answer]) -> Answer | GateStop:
     with transaction.atomic():
-        run = lock_run(call.run_id)
+        run = lock_frame(call.run_id)
         try:
             _check_run(run, call)
             return decide(run, call)

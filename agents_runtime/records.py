@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from agents_runtime.canonical import storable
@@ -30,15 +31,21 @@ CHANGEABLE = (
     "finished_at",
 )
 _run = Compiled(lambda run_id: Run.objects.select_related("agent").filter(pk=run_id), SOME_ID)
-_locked_run = Compiled(
-    lambda run_id: (
+LONG_TEXTS = ("input", "pending_input", "output", "state")
+LONG_TEXTS_OF_AGENT = ("agent__input_schema", "agent__example_input", "agent__tools", "agent__gates")
+
+
+def _locked(run_id: UUID) -> QuerySet[Run]:
+    return (
         Run.objects.select_for_update(of=("self",))
         .select_related("agent")
         .annotate(**{"moment": Now()})  # noqa: PIE804  the plugin knows no annotation that a model declares
         .filter(pk=run_id)
-    ),
-    SOME_ID,
-)
+    )
+
+
+_locked_run = Compiled(_locked, SOME_ID)
+_locked_frame = Compiled(lambda run_id: _locked(run_id).defer(*LONG_TEXTS, *LONG_TEXTS_OF_AGENT), SOME_ID)
 _locked_open_pauses = Compiled(
     lambda run_id: Pause.objects.select_for_update().filter(run=run_id, status__in=OPEN_PAUSE), SOME_ID
 )
@@ -64,6 +71,11 @@ def lock_run(run_id: UUID, epoch: int | None = None) -> Run:
     if epoch is not None and run.epoch != epoch:
         raise StaleEpoch(f"{run.short_id} is in epoch {run.epoch}, not {epoch}.")
     return run
+
+
+def lock_frame(run_id: UUID) -> Run:
+    """Lock a run as ``lock_run`` does, without the long texts of it: a tool call needs none of them."""
+    return _existing(_locked_frame.first(run_id))
 
 
 def _existing(run: Run | None) -> Run:

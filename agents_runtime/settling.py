@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from django.db.models.expressions import RawSQL
 
@@ -35,6 +36,14 @@ _met_before = Compiled(
     SOME_ID,
     ["some interrupt"],
 )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a thread stood when its run was last settled: at which checkpoint, and at which tasks of it."""
+
+    checkpoint_id: str = ""
+    tasks: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,13 @@ def settle(run: Run, state: ThreadState, step: Step | None = None) -> list[Pause
     return [pause for pause in settlement.pauses if pause.is_open]
 
 
+@lru_cache(maxsize=8)
+def place_of(state: str) -> Place:
+    """Read a run's stored state; it may be long, and every turn asks several times."""
+    stored = decode(state) if state else {}
+    return Place(stored.get("checkpoint_id", ""), stored.get("tasks"))
+
+
 def is_held_by_breakpoint(pauses: Sequence[Pause]) -> bool:
     """Say whether a breakpoint waits for a person: any other delivery would pass it, too."""
     return any(pause.kind == Pause.Kind.STATIC and pause.status == PauseStatus.PENDING for pause in pauses)
@@ -126,7 +142,7 @@ def _settle_without_thread(run: Run, step: Step | None) -> None:
 def _note_state(settlement: _Settlement) -> None:
     """The input has reached the thread once the thread stands at another checkpoint than last settled."""
     run, state = settlement.run, settlement.state
-    has_moved = state.checkpoint_id != (decode(run.state)["checkpoint_id"] if run.state else "")
+    has_moved = state.checkpoint_id != place_of(run.state).checkpoint_id
     if run.closes_reviews:
         run.closes_reviews = not state.is_finished  # the thread moved because it was closed: input comes next
     elif has_moved:

@@ -26,7 +26,7 @@ from agents_runtime.errors import AgentUnavailable, StaleEpoch
 from agents_runtime.models import Pause, Run, RunStep
 from agents_runtime.payloads import resume_value
 from agents_runtime.records import changeable, lock_run, read_run, save_changes
-from agents_runtime.settling import fail, is_held_by_breakpoint, settle
+from agents_runtime.settling import fail, is_held_by_breakpoint, place_of, settle
 from agents_runtime.states import PauseStatus, RunStatus, Trouble
 from agents_runtime.thread_state import (
     AskAgain,
@@ -151,17 +151,17 @@ def _obstacle(run: Run, epoch: int, engine: Engine) -> tuple[str, Trouble] | Non
 
 def _lost_step(run: Run, state: ThreadState) -> str:
     """Say so if this build makes another step of the same checkpoint: a renamed node vanishes from it."""
-    stored = decode(run.state) if run.state and state.exists else {}
-    if stored.get("checkpoint_id") != state.checkpoint_id or "tasks" not in stored:
+    place = place_of(run.state)
+    if not state.exists or place.checkpoint_id != state.checkpoint_id or place.tasks is None:
         return ""
-    then, now = stored["tasks"], sorted(state.tasks)
+    then, now = place.tasks, sorted(state.tasks)
     if then == now:
         return ""
     return LOST_STEP.format(then=", ".join(then) or "nothing", now=", ".join(now) or "nothing")
 
 
 def _was_stored(run: Run) -> bool:
-    return bool(run.state) and bool(decode(run.state)["checkpoint_id"])
+    return bool(place_of(run.state).checkpoint_id)
 
 
 def _begin(run: Run, epoch: int, pauses: Sequence[Pause], state: ThreadState) -> Delivery | None:
