@@ -1,38 +1,46 @@
-"""The savers of a process: PostgreSQL checkpoints for sync graphs, and for async graphs on their loop thread.
+"""The savers of a process: PostgreSQL checkpoints for sync graphs, and for async graphs on one loop thread.
 
-Pools open in the process that uses them, at first use: a pool that crosses a fork hangs. Each step gets a
-saver of its own over the process's pool, because a saver holds one lock round every operation. Savers are
-fenced: they write nothing once their run's epoch is over, so that a worker without its lock cannot fork the
-thread's history.
+The pool opens in the process that uses it, at first use: a pool that crosses a fork hangs. Each run in hand
+gets a saver of its own over the process's pool, because a saver holds one lock round every operation. Savers
+are fenced: they write nothing once their run's epoch is over, so that a worker without its lock cannot fork
+the thread's history.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import functools
 import json
 import os
 import threading
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
-from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 import psycopg
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection as django_connection
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
 from langgraph.checkpoint.postgres import PostgresSaver
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.postgres.base import PRUNE_DELETE_THREADS_SQL
 from langgraph.checkpoint.serde import _msgpack
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Interrupt
 from psycopg.rows import DictRow, dict_row
-from psycopg_pool import AsyncConnectionPool, ConnectionPool
+from psycopg_pool import ConnectionPool
 
 from agents_runtime.canonical import Plain, encode
 from agents_runtime.direct import conninfo
@@ -51,8 +59,8 @@ CANONICAL = "canonical+"
 SHUT_OUT = "This worker no longer holds the run; it writes no checkpoint."
 ALSO_LOOK_IN = "SELECT set_config('search_path', %s || ', ' || current_setting('search_path'), true)"
 STANDS = (
-    f"FROM public.{TABLE} "  # our own table's name
-    f"WHERE id = %s AND epoch = %s AND status <> '{RunStatus.CANCELLED.value}'"
+    f"SELECT 1 / count(*) FROM (SELECT FROM public.{TABLE} "  # noqa: S608  our own table's name
+    f"WHERE id = %s AND epoch = %s AND status <> '{RunStatus.CANCELLED.value}' FOR SHARE) AS standing"
 )
 Result = TypeVar("Result")
 
@@ -61,28 +69,28 @@ Result = TypeVar("Result")
 class Fence:
     """Whether a worker may still write for a run: its epoch stands, and nobody ended the step or the run.
 
-    ``holding`` keeps the run's row until what follows it is stored: whoever takes the run over raises the
-    epoch after that, and reads it. Were the row only looked at, a write that is on its way then would come
-    behind what the next worker has read. On an event loop the row can only be looked at: the gate waits there
-    for the row, and keeps the loop, and with it whoever holds the row, from going on.
+    A write asks for that first, and keeps the run's row until it is stored: whoever takes the run over raises
+    the epoch after that, and reads it. Were the row only looked at, a write that is on its way then would
+    come behind what the next worker has read.
     """
 
     run_id: UUID
     epoch: int
     broken: threading.Event = field(default_factory=threading.Event)
-    query: str = f"SELECT 1 / count(*) {STANDS}"
-    holding: str = f"SELECT 1 / count(*) FROM (SELECT {STANDS} FOR SHARE) AS standing"  # noqa: S608  no value
 
     @property
     def parameters(self) -> tuple[UUID, int]:
-        """What the query asks about: it fails, and with it what follows, unless the run is in this epoch."""
+        """What ``STANDS`` asks about: it fails, and with it what follows, unless the run is in this epoch."""
         return self.run_id, self.epoch
+
+    def check(self) -> None:
+        """Raise ``StaleEpoch`` if the step was ended."""
+        if self.broken.is_set():
+            raise StaleEpoch(SHUT_OUT)
 
     @contextmanager
     def standing(self) -> Iterator[None]:
         """Raise ``StaleEpoch`` where the block's writes found the fence down."""
-        if self.broken.is_set():
-            raise StaleEpoch(SHUT_OUT)
         try:
             yield
         except psycopg.errors.DivisionByZero as down:
@@ -119,6 +127,9 @@ def _are_interrupts(found: object) -> bool:
 class FencedSaver(PostgresSaver):
     """Writes only while its fence stands: the fence goes before what is written, in the same round trip.
 
+    For an async graph it does everything in a thread, and nothing on the loop: on the loop the gate waits for
+    the run's row, so whoever holds that row must come to an end without the loop. What a cancelled task was
+    storing is stored to its end, or finds the fence down; whoever reads the thread meanwhile waits for that.
     ``latest`` is what was read last: reading a thread's state and its pending writes is one reading.
     """
 
@@ -126,11 +137,59 @@ class FencedSaver(PostgresSaver):
         super().__init__(pool, serde=serializer())
         self.fence = fence
         self.latest: CheckpointTuple | None = None
+        self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Read a checkpoint."""
         self.latest = super().get_tuple(config)
         return self.latest
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Read a checkpoint."""
+        return await self._apart(lambda: self.get_tuple(config))
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002  the library's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Read checkpoints, latest first."""
+        for found in await self._apart(
+            lambda: list(self.list(config, filter=filter, before=before, limit=limit))
+        ):
+            yield found
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint."""
+        return await self._apart(lambda: self.put(config, checkpoint, metadata, new_versions))
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store what a task wrote."""
+        await self._apart(lambda: self.put_writes(config, writes, task_id, task_path))
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Read what channels that store changes only are made of."""
+        return await self._apart(lambda: self.get_delta_channel_history(config=config, channels=channels))
+
+    async def _apart(self, work: Callable[[], Result]) -> Result:
+        """Do something in a thread; what comes meanwhile waits in line on its loop, and keeps no thread."""
+        loop = asyncio.get_running_loop()
+        in_context = functools.partial(contextvars.copy_context().run, work)
+        async with self._lines.setdefault(loop, asyncio.Lock()):
+            return await loop.run_in_executor(_current().threads, in_context)
 
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[psycopg.Cursor[DictRow]]:
@@ -139,33 +198,9 @@ class FencedSaver(PostgresSaver):
                 yield cursor
             return
         with self.fence.standing(), super()._cursor(pipeline=True) as cursor:
-            cursor.execute(self.fence.holding, self.fence.parameters)
+            self.fence.check()  # holding the saver's lock: whoever breaks the fence reads what got past it
+            cursor.execute(STANDS, self.fence.parameters)
             yield cursor
-
-
-class AsyncFencedSaver(AsyncPostgresSaver):
-    """Writes only while its fence stands; lives on the loop thread."""
-
-    def __init__(self, pool: AsyncConnectionPool[Any], fence: Fence) -> None:
-        super().__init__(pool, serde=serializer())
-        self.fence = fence
-        self.latest: CheckpointTuple | None = None
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint."""
-        self.latest = await super().aget_tuple(config)
-        return self.latest
-
-    @asynccontextmanager
-    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[psycopg.AsyncCursor[DictRow]]:
-        if not pipeline:
-            async with super()._cursor() as cursor:
-                yield cursor
-            return
-        with self.fence.standing():
-            async with super()._cursor(pipeline=True) as cursor:
-                await cursor.execute(self.fence.query, self.fence.parameters)
-                yield cursor
 
 
 class _Process:
@@ -175,9 +210,9 @@ class _Process:
         self.pid = os.getpid()
         self.lock = threading.Lock()
         self.pool: ConnectionPool[Any] | None = None
+        self.threads = ThreadPoolExecutor(POOL["max_size"], "checkpoints")  # each uses one connection
         self.loop: asyncio.AbstractEventLoop | None = None
         self.loop_thread: threading.Thread | None = None
-        self.async_pool: AsyncConnectionPool[Any] | None = None
 
 
 _process = _Process()
@@ -190,18 +225,9 @@ def serializer() -> JsonPlusSerializer:
     return Serializer(allowed_msgpack_modules=None, pickle_fallback=False)
 
 
-def sync_saver(fence: Fence, allowed: Collection[tuple[str, ...]]) -> Any:
-    """Return a saver for one step of a sync graph; ``allowed`` are the types that its state declares."""
+def fenced_saver(fence: Fence, allowed: Collection[tuple[str, ...]]) -> Any:
+    """Return a saver for one run in one epoch; ``allowed`` are the types that its state declares."""
     return FencedSaver(_pool(), fence).with_allowlist(allowed)
-
-
-def async_saver(fence: Fence, allowed: Collection[tuple[str, ...]]) -> Any:
-    """Return a saver for one step of an async graph; use it only through ``on_loop``."""
-
-    async def make() -> Any:
-        return AsyncFencedSaver(await _async_pool(), fence).with_allowlist(allowed)
-
-    return on_loop(make()).result(timeout=POOL["timeout"])
 
 
 def on_loop(work: Coroutine[Any, Any, Result]) -> Future[Result]:
@@ -236,24 +262,21 @@ def delete_thread_here(thread_id: str) -> None:
 
 
 def drop_dead_connections() -> None:
-    """Look at the idle connections of the pools, and replace those that the server has closed."""
+    """Look at the idle connections of the pool, and replace those that the server has closed."""
     process = _current()
     if process.pool is not None:
         process.pool.check()
-    if process.async_pool is not None:
-        on_loop(process.async_pool.check()).result(timeout=POOL["timeout"])
 
 
 def close() -> None:
     """Close what this process opened; the next use opens it again."""
     process = _current()
     globals()["_process"] = _Process()
+    process.threads.shutdown(wait=False)
     if process.pool is not None:
         process.pool.close()
     if process.loop is None or process.loop_thread is None:
         return
-    if process.async_pool is not None:
-        asyncio.run_coroutine_threadsafe(process.async_pool.close(), process.loop).result()
     process.loop.call_soon_threadsafe(process.loop.stop)
     process.loop_thread.join()
 
@@ -290,16 +313,6 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
     finally:
         loop.close()
-
-
-async def _async_pool() -> AsyncConnectionPool[Any]:
-    process = _current()
-    if process.async_pool is None:
-        process.async_pool = AsyncConnectionPool[Any](
-            _conninfo(), kwargs=dict(CONNECTION), open=False, **POOL
-        )
-        await process.async_pool.open()
-    return process.async_pool
 
 
 def _conninfo() -> str:

@@ -71,8 +71,7 @@ class Engine:
         self._tool_nodes = _tool_nodes(graph)
         self._has_inner_graphs = _has_inner_graphs(graph)
         self._has_inner_breakpoints = _has_inner_breakpoints(graph)
-        make_saver = checkpointer.async_saver if self._is_async else checkpointer.sync_saver
-        self._saver = make_saver(self._fence, _allowed_types(graph))
+        self._saver = checkpointer.fenced_saver(self._fence, _allowed_types(graph))
         self._graph: Pregel[Any, Any, Any, Any] = graph.copy({"checkpointer": self._saver})
 
     def read(self) -> ThreadState:

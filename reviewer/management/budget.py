@@ -10,7 +10,6 @@ from django.conf import settings
 from django.db import connection
 
 LOCK = 1  # the direct connection that holds the locks on threads
-SAVERS = 2  # one pool for sync agents, one for async ones
 ALLOWED = """
     SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
 """
@@ -18,7 +17,7 @@ ALLOWED = """
 
 def needed_connections(workers: int) -> int:
     """Return how many connections web, scheduler and ``workers`` worker children may open."""
-    of_child = settings.DATABASE_POOL + SAVERS * settings.COUNTERSIGN_CHECKPOINT_POOL + LOCK
+    of_child = settings.DATABASE_POOL + settings.COUNTERSIGN_CHECKPOINT_POOL + LOCK
     return 2 * settings.DATABASE_POOL + workers * of_child
 
 

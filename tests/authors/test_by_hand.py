@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from agents_runtime import registry
-from agents_runtime.checkpointer import Fence, sync_saver
+from agents_runtime.checkpointer import Fence, fenced_saver
 from agents_runtime.gate import ToolStopped
 from agents_runtime.reviewed import idempotency_key, rehearsal
 from tests.agents import effects, reviewed
@@ -84,7 +84,7 @@ def test_a_waiting_run_that_is_resumed_by_hand_stays_as_it_was() -> None:
     run = start("r-per-call", script([PAY]))
     pause = pending(run)
     graph = registry.load_graph(run.agent)
-    by_hand = graph.copy({"checkpointer": sync_saver(Fence(run.pk, fresh(run).epoch), [])})
+    by_hand = graph.copy({"checkpointer": fenced_saver(Fence(run.pk, fresh(run).epoch), [])})
     config: RunnableConfig = {"configurable": {"thread_id": run.thread_id}}
     with pytest.raises(ToolStopped):
         by_hand.invoke(Command(resume={pause.interrupt_id: APPROVE}), config)

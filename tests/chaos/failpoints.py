@@ -41,7 +41,7 @@ class Failpoint:
     side: Literal["before", "after"]
     who: Who
     only: tuple[str, ...] = ()
-    agents: Literal["", "sync", "async"] = ""
+    agents: Literal["", "async"] = ""
 
 
 def _both(name: str, place: str, who: Who, **more: Any) -> tuple[Failpoint, Failpoint]:
@@ -65,12 +65,10 @@ FAILPOINTS = (
     *_both("hint", "reviewer.live:_send_all", "worker"),
     # A worker: the step itself
     *_both("step", "agents_runtime.engine:Engine.step", "worker"),
-    *_both("checkpoint", "agents_runtime.checkpointer:FencedSaver.put", "worker", agents="sync"),
-    *_both("writes", "agents_runtime.checkpointer:FencedSaver.put_writes", "worker", agents="sync"),
-    *_both("async-checkpoint", "agents_runtime.checkpointer:AsyncFencedSaver.aput", "worker", agents="async"),
-    *_both(
-        "async-writes", "agents_runtime.checkpointer:AsyncFencedSaver.aput_writes", "worker", agents="async"
-    ),
+    *_both("checkpoint", "agents_runtime.checkpointer:FencedSaver.put", "worker"),
+    *_both("writes", "agents_runtime.checkpointer:FencedSaver.put_writes", "worker"),
+    *_both("async-checkpoint", "agents_runtime.checkpointer:FencedSaver.aput", "worker", agents="async"),
+    *_both("async-writes", "agents_runtime.checkpointer:FencedSaver.aput_writes", "worker", agents="async"),
     *_both("progress", "agents_runtime.streams:insert_new", "worker"),
     # A worker: one gated tool
     Failpoint("attempt.begins", "agents_runtime.ledger:open_call", "before", "worker"),

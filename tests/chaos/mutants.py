@@ -65,6 +65,13 @@ MUTANTS = (
         "tests/runtime/test_fence.py",
     ),
     Mutant(
+        "row of the run while a checkpoint is stored",
+        "agents_runtime/checkpointer.py",
+        " FOR SHARE) AS standing",
+        ") AS standing",
+        "tests/runtime/test_thread_lock.py",
+    ),
+    Mutant(
         "gate",
         "agents_runtime/gate.py",
         '        """Let the tool run, stop it, or give the result it had before."""\n',

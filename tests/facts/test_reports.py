@@ -20,7 +20,7 @@ from pytest_django.fixtures import Settings
 
 from agents_runtime import registry, runs, steps
 from agents_runtime.canonical import Json, decode
-from agents_runtime.checkpointer import Fence, sync_saver
+from agents_runtime.checkpointer import Fence, fenced_saver
 from agents_runtime.listings import SHIPPED
 from agents_runtime.models import AgentSpec
 from agents_runtime.payloads import read
@@ -225,7 +225,7 @@ def test_report_32_a_card_whose_question_is_gone_is_superseded(ines: Reviewer) -
     """langgraph#6534: a goto with a pending interrupt raised another one."""
     run = start("t-per-call", script([PAY]))
     task = ines.card(run)
-    saver = sync_saver(Fence(run.pk, run.epoch), [])
+    saver = fenced_saver(Fence(run.pk, run.epoch), [])
     graph = registry.load_graph(run.agent).copy({"checkpointer": saver})
     config: Any = {"configurable": {"thread_id": run.thread_id}}
     graph.update_state(config, {"messages": [("ai", "never mind")]}, as_node="model")

@@ -11,7 +11,7 @@ from pytest_django.fixtures import Settings
 
 from agents_runtime import registry, runs, steps
 from agents_runtime.canonical import Json, decode
-from agents_runtime.checkpointer import Fence, sync_saver
+from agents_runtime.checkpointer import Fence, fenced_saver
 from agents_runtime.desk import OpenedPause, get_desk
 from agents_runtime.errors import WrongState
 from agents_runtime.models import Run
@@ -304,12 +304,12 @@ def test_pauses_that_the_agent_left_behind_are_superseded() -> None:
 
 def forget_thread(run: Run) -> None:
     """Delete the thread's checkpoints, behind the product's back."""
-    sync_saver(Fence(run.pk, run.epoch), []).delete_thread(run.thread_id)
+    fenced_saver(Fence(run.pk, run.epoch), []).delete_thread(run.thread_id)
 
 
 def leave_behind(run: Run) -> None:
     """Move the thread on without the answer, behind the product's back."""
-    graph = registry.load_graph(run.agent).copy({"checkpointer": sync_saver(Fence(run.pk, run.epoch), [])})
+    graph = registry.load_graph(run.agent).copy({"checkpointer": fenced_saver(Fence(run.pk, run.epoch), [])})
     config: RunnableConfig = {"configurable": {"thread_id": run.thread_id}}
     graph.update_state(config, {"messages": [AIMessage("never mind")]}, as_node="model")
     graph.invoke(None, config)

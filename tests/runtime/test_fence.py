@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,36 +10,15 @@ import pytest
 from django.db.models import F
 from langgraph.checkpoint.base import empty_checkpoint
 
-from agents_runtime import checkpointer
-from agents_runtime.checkpointer import Fence
+from agents_runtime.checkpointer import Fence, fenced_saver, on_loop
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.models import Run
 from agents_runtime.states import RunStatus
 from tests.runtime.driving import call, script, start
+from tests.runtime.locking import no_checkpoint_is_stored, wait_for_whoever_stores
+from tests.runtime.storing import WRITES, Write, at, stored
 
 pytestmark = pytest.mark.usefixtures("runtime")
-Write = Callable[[Any, Any], None]
-
-
-def _put(saver: Any, config: Any) -> None:
-    saver.put(config, empty_checkpoint(), {}, {})
-
-
-def _put_writes(saver: Any, config: Any) -> None:
-    saver.put_writes(config, [("messages", "hello")], "task")
-
-
-def _aput(saver: Any, config: Any) -> None:
-    checkpointer.on_loop(saver.aput(config, empty_checkpoint(), {}, {})).result(timeout=60)
-
-
-def _aput_writes(saver: Any, config: Any) -> None:
-    checkpointer.on_loop(saver.aput_writes(config, [("messages", "hello")], "task")).result(timeout=60)
-
-
-def _saver(write: Write, fence: Fence) -> Any:
-    make = checkpointer.async_saver if write in (_aput, _aput_writes) else checkpointer.sync_saver
-    return make(fence, set())
 
 
 def _lose_the_lock(run: Run, fence: Fence) -> None:
@@ -54,25 +34,69 @@ def _end_the_step(run: Run, fence: Fence) -> None:
 
 
 @pytest.mark.parametrize("take_down", [_lose_the_lock, _cancel, _end_the_step])
-@pytest.mark.parametrize("write", [_put, _put_writes, _aput, _aput_writes])
+@WRITES
 def test_nothing_is_written_behind_a_fence_that_is_down(
     write: Write, take_down: Callable[[Run, Fence], None]
 ) -> None:
     run = start("t-per-call", script([call("pay", to="Ada", amount=5)]))
     fence = Fence(run.pk, run.epoch)
-    saver = _saver(write, fence)
-    config = {"configurable": {"thread_id": "elsewhere", "checkpoint_ns": "", "checkpoint_id": "1"}}
-    write(saver, config)
-    before = _stored()
+    saver = fenced_saver(fence, set())
+    write(saver, at("elsewhere", "1"))
+    before = stored("elsewhere")
+    assert len(before) == 1
     take_down(run, fence)
     with pytest.raises(StaleEpoch):
-        write(saver, config | {"configurable": {**config["configurable"], "checkpoint_id": "2"}})
-    assert _stored() == before
+        write(saver, at("elsewhere", "2"))
+    assert stored("elsewhere") == before
 
 
-def _stored() -> list[Any]:
-    with checkpointer._pool().connection() as link:
-        rows = link.execute(
-            "SELECT checkpoint_id FROM checkpoint_writes UNION ALL SELECT checkpoint_id FROM checkpoints"
-        )
-        return sorted(row["checkpoint_id"] for row in rows)
+@WRITES
+def test_a_write_that_waited_for_its_saver_finds_the_step_ended(write: Write) -> None:
+    run = start("t-per-call", script([call("pay", to="Ada", amount=5)]))
+    saver = fenced_saver(Fence(run.pk, run.epoch), set())
+    saver.lock = waited_for = _WaitedFor()
+    refused: list[BaseException] = []
+    writing = threading.Thread(target=_refused, args=(write, saver, refused))
+    with waited_for.lock:
+        writing.start()
+        assert waited_for.by_somebody.wait(timeout=60)
+        saver.fence.broken.set()
+    writing.join()
+    assert [type(error) for error in refused] == [StaleEpoch]
+    assert stored("elsewhere") == []
+
+
+def test_whoever_is_cancelled_while_storing_reads_only_what_was_stored() -> None:
+    run = start("t-async", script([call("apay", to="Ada", amount=5)]))
+    saver = fenced_saver(Fence(run.pk, run.epoch), set())
+    read: list[Any] = []
+    reading = threading.Thread(target=lambda: read.append(saver.get_tuple(at("elsewhere", ""))))
+    with no_checkpoint_is_stored():
+        storing = on_loop(saver.aput(at("elsewhere", ""), empty_checkpoint(), {}, {}))
+        wait_for_whoever_stores()
+        saver.fence.broken.set()
+        assert storing.cancel()
+        reading.start()
+    reading.join()
+    assert [found.checkpoint["id"] for found in read] == stored("elsewhere")
+
+
+class _WaitedFor:
+    """A lock that tells when somebody comes for it."""
+
+    def __init__(self) -> None:
+        self.lock, self.by_somebody = threading.Lock(), threading.Event()
+
+    def __enter__(self) -> None:
+        self.by_somebody.set()
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+def _refused(write: Write, saver: Any, refused: list[BaseException]) -> None:
+    try:
+        write(saver, at("elsewhere", "1"))
+    except StaleEpoch as error:
+        refused.append(error)

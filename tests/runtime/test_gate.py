@@ -8,7 +8,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from agents_runtime import ledger, registry, runs, thread_lock
-from agents_runtime.checkpointer import Fence, sync_saver
+from agents_runtime.checkpointer import Fence, fenced_saver
 from agents_runtime.engine import Engine
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.gate import interrupt_ids
@@ -144,7 +144,7 @@ def test_a_worker_with_an_old_epoch_starts_no_tool_and_settles_nothing() -> None
 
 def test_a_worker_with_an_old_epoch_writes_no_checkpoint() -> None:
     run = start("t-per-call", script([PAY]))
-    saver = sync_saver(Fence(run.pk, run.epoch - 1), [])
+    saver = fenced_saver(Fence(run.pk, run.epoch - 1), [])
     config = saver.get_tuple({"configurable": {"thread_id": run.thread_id}}).config
     with pytest.raises(StaleEpoch):
         saver.put_writes(config, [("messages", [])], "00000000-0000-0000-0000-000000000000")
@@ -220,7 +220,7 @@ def test_an_undeclared_argument_that_the_model_made_up_is_no_other_call() -> Non
 def forge_answer(run: Run, tool: str, forged: object) -> None:
     """Write an answer straight into the thread's checkpoint, behind the product's back."""
     graph = registry.load_graph(run.agent)
-    saver = sync_saver(Fence(run.pk, fresh(run).epoch), [])
+    saver = fenced_saver(Fence(run.pk, fresh(run).epoch), [])
     config: RunnableConfig = {"configurable": {"thread_id": run.thread_id}}
     state = graph.copy({"checkpointer": saver}).get_state(config)
     (task,) = (task for task in state.tasks for one in task.interrupts if one.value["name"] == tool)

@@ -14,7 +14,7 @@ from langgraph.types import Command
 
 from agents_runtime import registry, runs, thread_lock
 from agents_runtime.canonical import Json, decode
-from agents_runtime.checkpointer import Fence, sync_saver
+from agents_runtime.checkpointer import Fence, fenced_saver
 from agents_runtime.engine import Engine
 from agents_runtime.models import Run
 from agents_runtime.thread_state import GiveAnswer
@@ -120,7 +120,7 @@ def answered(run: Run) -> Run:
 
 def thread_of(run: Run) -> tuple[Any, RunnableConfig]:
     """Return the run's graph and thread as somebody behind the product's back would use them."""
-    saver = sync_saver(Fence(run.pk, fresh(run).epoch), [])
+    saver = fenced_saver(Fence(run.pk, fresh(run).epoch), [])
     return registry.load_graph(run.agent).copy({"checkpointer": saver}), {
         "configurable": {"thread_id": run.thread_id}
     }
@@ -156,7 +156,7 @@ def test_a_question_raised_behind_the_products_back_becomes_a_card(ines: Reviewe
 def test_a_card_whose_thread_is_gone_says_so_and_runs_nothing(ines: Reviewer) -> None:
     run = start("t-per-call", script([PAY]))
     task = ines.card(run)
-    sync_saver(Fence(run.pk, run.epoch), []).delete_thread(run.thread_id)
+    fenced_saver(Fence(run.pk, run.epoch), []).delete_thread(run.thread_id)
     run = ines.decide(task, APPROVE)
     assert (run.status, run.trouble) == ("failed", "checkpoint")
     assert "gone" in ines.browser.get(f"/runs/{run.pk}/").content.decode()

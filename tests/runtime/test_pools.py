@@ -29,7 +29,7 @@ def end_idle_sessions() -> int:
     """End the sessions that this process's pools hold, as a restart of the server does; return how many."""
     connection.close()
     process = checkpointer._current()
-    held: list[Any] = [connection.pool, process.pool, process.async_pool]  # type: ignore[attr-defined]
+    held: list[Any] = [connection.pool, process.pool]  # type: ignore[attr-defined]
     numbers = [link.info.backend_pid for pool in held if pool is not None for link in pool._pool]
     with psycopg.connect(servers().superuser_url, autocommit=True) as link:
         link.execute("SELECT pg_terminate_backend(pid, 10_000) FROM unnest(%s::int[]) AS pid", [numbers])
@@ -73,7 +73,6 @@ def test_async_agents_of_one_process_share_one_loop_thread() -> None:
     process = checkpointer._current()
     assert process.loop_thread is not None
     assert process.loop_thread.name == "agents-loop"
-    assert process.async_pool is not None
 
 
 @pytest.fixture(scope="module")

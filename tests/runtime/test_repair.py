@@ -11,7 +11,7 @@ from langgraph.types import Command
 
 from agents_runtime import recovery, registry, runs
 from agents_runtime.canonical import Json, decode
-from agents_runtime.checkpointer import Fence, sync_saver
+from agents_runtime.checkpointer import Fence, fenced_saver
 from agents_runtime.models import Run
 from reviewer.models import ReviewTask
 from tests.agents import effects
@@ -124,7 +124,7 @@ def test_a_refused_batch_beside_another_task_stops_the_run_with_the_reason() -> 
 
 def behind_the_back(run: Run) -> Any:
     """Return the run's graph as somebody would use it who goes round the product."""
-    return registry.load_graph(run.agent).copy({"checkpointer": sync_saver(Fence(run.pk, run.epoch), [])})
+    return registry.load_graph(run.agent).copy({"checkpointer": fenced_saver(Fence(run.pk, run.epoch), [])})
 
 
 def config_of(run: Run) -> RunnableConfig:
@@ -182,7 +182,7 @@ def test_a_run_that_waits_and_asks_nobody_is_found_and_asks_again() -> None:
 def test_a_run_that_stops_says_of_which_kind_its_trouble_is(trouble: str, agent: str) -> None:
     run = start(agent, script([PAY]) if agent == "t-per-call" else {"ask": ""})
     if trouble == "checkpoint":
-        sync_saver(Fence(run.pk, run.epoch), []).delete_thread(run.thread_id)
+        fenced_saver(Fence(run.pk, run.epoch), []).delete_thread(run.thread_id)
     effects.flag("fail_pay").touch()
     effects.flag("fail_node").touch()
     run = answer(pending(run), APPROVE)

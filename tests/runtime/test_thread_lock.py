@@ -15,6 +15,13 @@ from agents_runtime.direct import conninfo
 from agents_runtime.models import Run
 from agents_runtime.records import lock_run
 from tests.runtime.driving import at_once, call, fresh, script, start
+from tests.runtime.locking import (
+    LOCK,
+    no_checkpoint_is_stored,
+    wait_for_whoever_stores,
+    wait_until_waiting_for_a_saver,
+)
+from tests.runtime.storing import WRITES, Write, at, stored
 
 pytestmark = pytest.mark.usefixtures("runtime")
 INPUT = script([call("pay", to="a", amount=1)])
@@ -55,18 +62,22 @@ def test_an_epoch_is_raised_on_the_row_as_whoever_had_it_locked_left_it() -> Non
     assert thread_lock.lock_key(run.pk) not in thread_lock.held_keys()
 
 
-def test_whoever_takes_over_waits_for_what_the_worker_before_is_just_storing() -> None:
+@WRITES
+def test_whoever_takes_over_waits_for_what_the_worker_before_is_just_storing(write: Write) -> None:
     run = start("t-per-call", INPUT)
-    saver = checkpointer.sync_saver(checkpointer.Fence(run.pk, run.epoch), set())
+    saver = checkpointer.fenced_saver(checkpointer.Fence(run.pk, run.epoch), set())
     got: list[int | None] = []
-    taking = threading.Thread(target=_take, args=(run, got))
-    with psycopg.connect(conninfo(application="tests")) as watcher, saver._cursor(pipeline=True) as cursor:
-        cursor.execute("SELECT 1").fetchone()
+    storing = threading.Thread(target=write, args=(saver, at("elsewhere", "1")))
+    taking = threading.Thread(target=_take_and_read, args=(run, got))
+    with no_checkpoint_is_stored():
+        storing.start()
+        wait_for_whoever_stores()
         taking.start()
-        _wait_for_a_lock(watcher)
+        wait_until_waiting_for_a_saver(LOCK)
         assert fresh(run).epoch == run.epoch
+    storing.join()
     taking.join()
-    assert got == [run.epoch + 1]
+    assert got == [run.epoch + 1, 1]
 
 
 def test_the_lock_is_taken_once_and_given_back_whole() -> None:
@@ -87,6 +98,13 @@ def _take(run: Run, got: list[int | None]) -> None:
     """Take the lock in a thread of its own, and note the epoch that came with it."""
     with thread_lock.hold(run.pk) as epoch:
         got.append(epoch)
+    thread_lock.close()
+
+
+def _take_and_read(run: Run, got: list[int | None]) -> None:
+    """Take the lock, and note the epoch that came with it and how much was stored then."""
+    with thread_lock.hold(run.pk) as epoch:
+        got += [epoch, len(stored("elsewhere"))]
     thread_lock.close()
 
 

@@ -1,0 +1,48 @@
+"""Sessions that wait for each other: a checkpoint that stands still while it is stored, and who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from django.conf import settings
+from django.db import connection
+
+from agents_runtime.direct import conninfo
+from tests.runtime.crashing import wait_until
+
+SAVER, LOCK, DJANGO = "countersign checkpoints", "countersign lock", ""
+OUTSIDER = "tests"
+KEEP_OUT = "LOCK TABLE checkpoints, checkpoint_writes IN EXCLUSIVE MODE"
+WAITS = """
+    SELECT count(*) FROM pg_stat_activity AS waiting
+    JOIN pg_stat_activity AS holding ON holding.pid = ANY (pg_blocking_pids(waiting.pid))
+    WHERE waiting.datname = current_database()
+      AND waiting.application_name = %s AND holding.application_name = %s
+"""
+
+
+@contextmanager
+def no_checkpoint_is_stored() -> Iterator[None]:
+    """Let whoever stores a checkpoint stand still within, with the row of its run; reading goes on."""
+    where = conninfo(application=OUTSIDER, search_path=settings.COUNTERSIGN_CHECKPOINT_SCHEMA)
+    with psycopg.connect(where) as outsider:
+        outsider.execute(KEEP_OUT)
+        yield
+
+
+def wait_for_whoever_stores() -> None:
+    """Wait until a saver stands still before the tables, and so holds the row of its run."""
+    wait_until(lambda: _waits(SAVER, f"countersign {OUTSIDER}"))
+
+
+def wait_until_waiting_for_a_saver(who: str) -> None:
+    """Wait until a session of this application waits for a row that a saver holds."""
+    wait_until(lambda: _waits(who, SAVER))
+
+
+def _waits(waiting: str, holding: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(WAITS, [waiting, holding])
+        return bool(cursor.fetchone()[0])
