@@ -53,7 +53,7 @@ from agents_runtime.thread_state import (
 )
 
 log = logging.getLogger(__name__)
-READ_SECONDS = 30.0
+EDIT_SECONDS = 30.0
 RESUME = "__resume__"
 CLOSED_CALL = "Nobody decided on this call, and it was not run: the run was given new input instead."
 OUT_OF_TIME = "This step took longer than {seconds} seconds and was ended."
@@ -77,24 +77,15 @@ class Engine:
     def read(self) -> ThreadState:
         """Return what the checkpoint says now."""
         config = self._config()
-        if self._is_async:
-            snapshot = checkpointer.on_loop(self._graph.aget_state(config)).result(timeout=READ_SECONDS)
-        else:
-            snapshot = self._graph.get_state(config)
+        snapshot = self._graph.get_state(config)
         saved = self._saver.latest
         is_in_inner = self._has_inner_breakpoints and bool(snapshot.tasks)
         return _thread_state(self._graph, snapshot, saved, self._latest_id(config) if is_in_inner else "")
 
     def _latest_id(self, config: RunnableConfig) -> str:
         """Return the id of the thread's latest checkpoint, those of its subgraphs included."""
-        if self._is_async:
-            latest = checkpointer.on_loop(self._alatest(config)).result(timeout=READ_SECONDS)
-        else:
-            latest = next(self._saver.list(config, limit=1))
+        latest = next(self._saver.list(config, limit=1))
         return str(latest.config["configurable"]["checkpoint_id"])
-
-    async def _alatest(self, config: RunnableConfig) -> Any:
-        return await anext(self._saver.alist(config, limit=1))
 
     def step(self, delivery: Delivery) -> Outcome:
         """Hand something to the graph and let it run until it stops by itself or its time is over."""
@@ -119,7 +110,7 @@ class Engine:
     def _edited(self, edit: Coroutine[Any, Any, None]) -> Outcome:
         """Edit the thread without running any of its nodes."""
         try:
-            checkpointer.on_loop(edit).result(timeout=READ_SECONDS)
+            checkpointer.on_loop(edit).result(timeout=EDIT_SECONDS)
         except StaleEpoch:
             raise
         except Exception as error:  # noqa: BLE001  what the thread is then is read afterwards

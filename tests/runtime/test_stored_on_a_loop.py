@@ -6,13 +6,15 @@ import asyncio
 import threading
 
 import pytest
+from pytest_django.fixtures import Settings
 
-from agents_runtime import ledger
+from agents_runtime import checkpointer, ledger
 from agents_runtime.checkpointer import Fence, fenced_saver, on_loop
 from agents_runtime.gate import in_database
 from agents_runtime.models import Run
 from agents_runtime.thread_state import GateStop
 from tests.agents import effects
+from tests.runtime.crashing import wait_until
 from tests.runtime.driving import (
     APPROVE,
     advance,
@@ -23,6 +25,7 @@ from tests.runtime.driving import (
     fresh,
     give,
     pauses,
+    pending,
     script,
     start,
 )
@@ -84,6 +87,18 @@ def test_many_gates_beside_many_checkpoints_of_their_runs_never_wait_for_each_ot
         at_once(*[lambda run=run: advance(run) for run in decided])
         for run in decided:
             _expect_all_done(run, calls=CALLS)
+
+
+def test_a_step_that_keeps_the_loop_is_ended_and_its_thread_is_read(settings: Settings) -> None:
+    run = start("t-async", script([call("apay", to="a", amount=1)]))
+    settings.COUNTERSIGN_STEP_DEADLINE = 1
+    effects.flag("wait_apay").touch()
+    run = answer(pending(run), APPROVE)
+    assert run.status == "in_doubt"
+    effects.flag("wait_apay").unlink()
+    wait_until(lambda: not asyncio.all_tasks(checkpointer._loop()))
+    assert effects.count("apay") == 1
+    assert fresh(run).status == "in_doubt"
 
 
 def _decided(agent: str, *, calls: int) -> Run:
