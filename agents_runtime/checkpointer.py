@@ -34,6 +34,7 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
+from langgraph.checkpoint.base import id as ids
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.base import PRUNE_DELETE_THREADS_SQL
 from langgraph.checkpoint.serde import _msgpack
@@ -140,8 +141,10 @@ class FencedSaver(PostgresSaver):
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint."""
+        """Read a checkpoint; those that this process stores from now on come after it."""
         self.latest = super().get_tuple(config)
+        if self.latest is not None:
+            _let_ids_follow(self.latest.checkpoint["id"])
         return self.latest
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -201,6 +204,19 @@ class FencedSaver(PostgresSaver):
             self.fence.check()  # holding the saver's lock: whoever breaks the fence reads what got past it
             cursor.execute(STANDS, self.fence.parameters)
             yield cursor
+
+
+def _let_ids_follow(checkpoint_id: str) -> None:
+    """Make no id after this that sorts before that one, however far this machine's clock is behind.
+
+    The library takes the latest checkpoint to be the one with the highest id, and makes ids from the clock:
+    what a worker with a slow clock stored would read as older than what the worker before it did.
+    """
+    try:
+        taken = ids.UUID(checkpoint_id).time
+    except ValueError:  # an id of somebody's own making
+        return
+    ids._last_v6_timestamp = max(taken, ids._last_v6_timestamp or 0)  # noqa: SLF001  it offers no other way
 
 
 class _Process:

@@ -33,7 +33,7 @@ from django.utils import timezone
 
 from tests.chaos import failpoints
 
-REAL_TIME, REAL_NOW = time.time, timezone.now
+REAL_TIME, REAL_TIME_NS, REAL_NOW = time.time, time.time_ns, timezone.now
 LATEST = 1.5
 JOB_SECONDS = 90
 """A job that takes longer hangs: it is ended, and its schedule with it."""
@@ -197,15 +197,20 @@ def _let_the_clock_jump() -> None:
     def shifted_time() -> float:
         return REAL_TIME() + offset()
 
+    def shifted_time_ns() -> int:
+        return REAL_TIME_NS() + int(offset() * 1_000_000_000)
+
     def shifted_now() -> Any:
         return REAL_NOW() + timedelta(seconds=offset())
 
+    shifted = ((REAL_TIME, shifted_time), (REAL_TIME_NS, shifted_time_ns), (REAL_NOW, shifted_now))
     for module in list(sys.modules.values()):
+        if module is sys.modules[__name__]:
+            continue
         for name, value in list(getattr(module, "__dict__", {}).items()):
-            if module is not sys.modules[__name__] and value is REAL_TIME:
-                setattr(module, name, shifted_time)
-            if module is not sys.modules[__name__] and value is REAL_NOW:
-                setattr(module, name, shifted_now)
+            for real, other in shifted:
+                if value is real:
+                    setattr(module, name, other)
 
 
 def _spoil_the_post() -> None:
