@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import pytest
 from django.db.models import F
@@ -171,38 +171,47 @@ class Heard(Reporter):
             self.words.append(text_of(message))
 
 
-def _heard(**config: Any) -> list[str]:
+def _heard(tags: list[str]) -> list[str]:
     Heard.words.clear()
     model = ScriptedChatModel(script=lambda _: Say("One two  three."))
-    model.invoke("hello", {"callbacks": [Listener(Heard(Run()))], **config})
+    model.invoke("hello", {"callbacks": [Listener(Heard(Run()))], "tags": tags})
     return list(Heard.words)
 
 
 def test_that_one_listens_makes_models_speak_word_by_word() -> None:
-    assert _heard() == ["One ", "two  ", "three."]
+    assert _heard(tags=[]) == ["One ", "two  ", "three."]
 
 
 def test_what_an_author_wants_unheard_is_not_heard() -> None:
     assert _heard(tags=["nostream"]) == []
 
 
+class Said(TypedDict):
+    """What was said."""
+
+    said: list[object]
+
+
+def _speak(state: Said) -> Said:
+    model = ScriptedChatModel(script=lambda _: Say("One two."))
+    return {"said": [*state["said"], model.invoke("hello")]}
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 def test_as_much_is_heard_as_the_library_streams(is_async: bool) -> None:
-    def speak(state: dict[str, Any]) -> dict[str, Any]:
-        return {"said": [*state["said"], ScriptedChatModel(script=lambda _: Say("One two.")).invoke("hello")]}
-
-    builder = StateGraph(dict)
-    builder.add_node("speak", speak)
+    builder = StateGraph(Said)
+    builder.add_node("speak", _speak)
     builder.set_entry_point("speak")
-    graph = builder.compile()
+    graph: Any = builder.compile()
+
+    async def alist(*given: Any, **options: Any) -> list[Any]:
+        return [chunk async for chunk in graph.astream(*given, **options)]
 
     def chunks(config: Any, mode: str) -> list[Any]:
-        async def alist() -> list[Any]:
-            return [chunk async for chunk in graph.astream({"said": []}, config, stream_mode=[mode])]
-
-        return (
-            asyncio.run(alist()) if is_async else list(graph.stream({"said": []}, config, stream_mode=[mode]))
-        )
+        nothing: Said = {"said": []}
+        if is_async:
+            return asyncio.run(alist(nothing, config, stream_mode=[mode]))
+        return list(graph.stream(nothing, config, stream_mode=[mode]))
 
     streamed = [payload[0].text for _, payload in chunks({}, "messages") if payload[0].text]
     Heard.words.clear()
