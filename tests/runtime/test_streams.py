@@ -24,7 +24,9 @@ from agents_runtime.models import Run, RunStep
 from agents_runtime.streams import Listener, Reporter, keep
 from agents_runtime.thread_state import Delivery, Outcome
 from reviewer.intake import Desk
-from tests.runtime.driving import APPROVE, advance, answer, call, give, pending, script, start
+from tests.agents import effects
+from tests.runtime.crashing import wait_until
+from tests.runtime.driving import APPROVE, advance, answer, at_once, call, give, pending, script, start
 
 pytestmark = pytest.mark.usefixtures("runtime")
 reports: list[tuple[float, Progress]] = []
@@ -119,6 +121,19 @@ def test_a_short_step_stores_what_it_did_with_what_it_came_to() -> None:
     run = start("t-per-call", script([call("look", what="x"), call("pay", to="a", amount=1)]))
     assert RunStep.objects.filter(run=run, name="look").exists()
     assert [progress.tokens for _, progress in reports] == [()]
+
+
+def test_a_long_step_tells_meanwhile_what_it_did_though_no_model_speaks() -> None:
+    effects.flag("wait_look").touch()
+    run = runs.start("t-per-call", input=script([call("look", what="x")]), requested_by="tests")
+
+    def watch() -> None:
+        wait_until(lambda: RunStep.objects.filter(run=run, kind="model").exists())
+        assert effects.count("look") == 0
+        effects.flag("wait_look").unlink()
+
+    at_once(lambda: advance(run), watch)
+    assert effects.count("look") == 1
 
 
 def test_what_a_stale_worker_did_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
