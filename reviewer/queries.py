@@ -25,7 +25,7 @@ from agents_runtime.states import OPEN_PAUSE, ExecutionStatus, PauseStatus, RunS
 from reviewer.accounts import permissions
 from reviewer.accounts.models import Role, User
 from reviewer.errors import NotAllowed, NotFound
-from reviewer.models import AuditEvent, Policy, Queue, QueueMembership, ReviewTask, TaskStatus
+from reviewer.models import AuditEvent, Decision, Policy, Queue, QueueMembership, ReviewTask, TaskStatus
 
 RUN_FRAME = ("run.started", "run.finished", "run.failed", "run.cancelled")
 SHORTEST_ID = 6
@@ -399,7 +399,12 @@ _open_pauses = Compiled(
     lambda run_id: Pause.objects.filter(run=run_id, status__in=sorted(OPEN_PAUSE)).only("status"), SOME_ID
 )
 _run_alone = Compiled(lambda run_id: Run.objects.filter(pk=run_id).only("status", "error"), SOME_ID)
+_pause_of_task = Compiled(
+    lambda task_id: Pause.objects.select_related("run").filter(tasks=task_id).only("status", "run__status"),
+    SOME_ID,
+)
 ON_ITS_WAY = frozenset({PauseStatus.ANSWERED, PauseStatus.DELIVERING})
+MAY_WORK = frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING})
 
 
 def is_at_work(run: Run) -> bool:
@@ -415,6 +420,26 @@ def is_still_at_work(run_id: UUID) -> bool:
     """Say it of the run as it is now. Whoever asks has seen the run before: this looks at no rights."""
     run = _run_alone.first(run_id)
     return run is not None and is_at_work(run)
+
+
+def is_on_its_way(pause: Pause) -> bool:
+    """Say whether what was decided at a pause will take effect without anybody doing anything."""
+    return pause.status in ON_ITS_WAY and pause.run.status in MAY_WORK
+
+
+def is_still_on_its_way(task_id: UUID) -> bool:
+    """Say it of a task's pause as it is now. Whoever asks has seen the task: this looks at no rights."""
+    pause = _pause_of_task.first(task_id)
+    return pause is not None and is_on_its_way(pause)
+
+
+def get_decision(user: User, task_id: UUID) -> Decision:
+    """Return the decision on a task, with the whole task; ``NotFound`` also while nobody has decided."""
+    task = get_task(user, task_id)
+    decision = task.decisions.select_related("person", "showing").order_by("-decided_at").first()
+    if decision is None:
+        raise NotFound(_("Nobody has decided this task."))
+    return decision
 
 
 def agents(_user: User) -> QuerySet[AgentSpec]:

@@ -40,9 +40,22 @@ curl -H "Authorization: Bearer $token" -H "Content-Type: application/json" "$api
      -d '{"answer": {"type": "approve"}, "digest": "..."}'
 ```
 
-Nobody needs to poll: with `wait=30`, `GET /tasks` answers as soon as there is a task that fits, and
-`GET /runs/{id}` as soon as the run does not work any more, because it waits for people, is in doubt or has
-ended. After so many seconds (at most 30) they answer with what is there; then ask again.
+Nobody needs to poll: with `wait=30` in the address, an answer is held back until there is something to say.
+
+- `GET /tasks`: as soon as there is a task that fits.
+- `GET /runs/{id}`: as soon as the run is not at work, because it waits for people, is in doubt or has ended.
+  So do `POST /runs` and `POST /runs/{id}/input`, which set it to work at once and answer then.
+- `GET /tasks/{id}/decision`: as soon as the decision took effect, or could not; so does `POST`, which records
+  it at once and answers then.
+
+After so many seconds (at most 30) they answer with what is there; then ask again by `GET`. A client that
+leaves loses nothing, and takes nothing back: what a `POST` does is done before it waits. With an
+`Idempotency-Key`, the same `POST` may be sent again: it waits again and does nothing twice.
+
+```sh
+run=$(curl -H "Authorization: Bearer $token" -H "Content-Type: application/json" "$api/runs?wait=30" \\
+     -d '{"agent": "invoices", "input": {"messages": [{"role": "user", "content": "Pay 120 to Acme."}]}}')
+```
 
 Every error has the shape of `Problem`. Numbers in answers and inputs are kept exactly as JSON has them:
 integers of any size, floats as 64-bit, and `1` is not `1.0`.

@@ -9,10 +9,12 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import inspect
+import json
 from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, cast
+from uuid import UUID
 
 from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
@@ -31,6 +33,7 @@ from reviewer.models import IdempotentReply
 
 KEPT_FOR = dt.timedelta(hours=24)
 MAX_KEY = 200
+REPLAYED = "Idempotent-Replayed"
 PATIENCE = "10s"
 P = ParamSpec("P")
 Operation = Callable[Concatenate[ApiRequest, P], Any]
@@ -50,6 +53,14 @@ def idempotent(operation: Operation[P]) -> Operation[P]:
     # Ninja would look up the names in the annotations in this module, not in the operation's.
     keyed.__signature__ = inspect.signature(operation, eval_str=True)  # type: ignore[attr-defined]
     return keyed
+
+
+def told_id(reply: Any, name: str) -> UUID:
+    """Return an id that a reply tells, be it fresh or a kept one."""
+    if isinstance(reply, HttpResponse):
+        return UUID(json.loads(reply.content)[name])
+    shape = reply.value if isinstance(reply, Status) else reply
+    return cast(UUID, getattr(shape, name))
 
 
 def _check(key: str) -> None:
@@ -99,7 +110,7 @@ def _replay(kept: IdempotentReply, request: ApiRequest) -> HttpResponse:
         message = "This Idempotency-Key was used with another body."
         raise KeyReused(message, (Problem("", message),))
     response = _response(kept)
-    response["Idempotent-Replayed"] = "true"
+    response[REPLAYED] = "true"
     return response
 
 

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any
 from uuid import UUID
 
+from django.urls import reverse
 from ninja import Router
 from ninja.responses import Status
 
 from reviewer import live, queries, steering
 from reviewer.api.bearer import ApiRequest
 from reviewer.api.bodies import NewInput, Settlement, StartRun
-from reviewer.api.idempotency import idempotent
+from reviewer.api.idempotency import idempotent, told_id
 from reviewer.api.problems import Problem
 from reviewer.api.shapes import RunShape, run_shape
-from reviewer.api.waiting import Seconds, hold_back
+from reviewer.api.waiting import Awaited, Seconds, answer_later, hold_back
 
 router = Router()
 REFUSALS = {401: Problem, 403: Problem, 404: Problem, 409: Problem, 422: Problem}
 
 
 @router.post("/runs", response={201: RunShape, **REFUSALS}, summary="Start a run")
+def start_run(request: ApiRequest, body: StartRun, wait: Seconds = 0) -> Any:
+    """Start an agent in one's own name. 409 `agent_unavailable` when its code does not load.
+
+    With `wait`, the run is started at once and answered as soon as it is not at work, as *Read a run* does.
+    """
+    started = _start_run(request, body)
+    run_id = told_id(started, "id")
+    answer_later(request, wait, _rest(run_id), path=_address(run_id))
+    return started
+
+
 @idempotent
-def start_run(request: ApiRequest, body: StartRun) -> Status[RunShape]:
-    """Start an agent in one's own name. 409 `agent_unavailable` when its code does not load."""
+def _start_run(request: ApiRequest, body: StartRun) -> Any:
     run = steering.start_run(body.agent, input=body.input, by=request.auth)
     return Status(HTTPStatus.CREATED, run_shape(run, reader=request.auth))
 
@@ -41,13 +53,17 @@ def read_run(request: ApiRequest, run_id: UUID, wait: Seconds = 0) -> RunShape:
     """
     run = queries.get_run(request.auth, run_id)
     if wait and queries.is_at_work(run):
-        hold_back(
-            request,
-            wait,
-            groups={live.run_group(run_id)},
-            has_come=lambda: not queries.is_still_at_work(run_id),
-        )
+        hold_back(request, wait, _rest(run_id))
     return run_shape(run, reader=request.auth)
+
+
+def _rest(run_id: UUID) -> Awaited:
+    """Return what tells that a run is not at work any more."""
+    return Awaited({live.run_group(run_id)}, lambda: not queries.is_still_at_work(run_id))
+
+
+def _address(run_id: UUID) -> str:
+    return reverse("api:read_run", kwargs={"run_id": run_id})
 
 
 @router.post("/runs/{uuid:run_id}/cancel", response={200: RunShape, **REFUSALS}, summary="Cancel a run")
@@ -85,12 +101,19 @@ def settle_run(request: ApiRequest, run_id: UUID, body: Settlement) -> RunShape:
 
 
 @router.post("/runs/{uuid:run_id}/input", response={200: RunShape, **REFUSALS}, summary="Give new input")
-@idempotent
-def add_input(request: ApiRequest, run_id: UUID, body: NewInput) -> RunShape:
+def add_input(request: ApiRequest, run_id: UUID, body: NewInput, wait: Seconds = 0) -> Any:
     """Start the next turn of a run. While it waits for people: 409 `open_reviews`, and `tasks` says which.
 
     With `close_open_reviews` they are closed first, superseded and on record, and none of their tools runs.
+    With `wait`, the answer comes as soon as the run is not at work, as *Read a run* gives it.
     """
+    given = _add_input(request, run_id, body)
+    answer_later(request, wait, _rest(run_id), path=_address(run_id))
+    return given
+
+
+@idempotent
+def _add_input(request: ApiRequest, run_id: UUID, body: NewInput) -> RunShape:
     run = steering.add_input(
         run_id, input=body.input, close_open_reviews=body.close_open_reviews, by=request.auth
     )

@@ -93,6 +93,7 @@ class DecisionMade(BaseModel):
     """A recorded decision."""
 
     task: UUID
+    run: UUID
     verdict: str = Field(description="approve, edit, reject, respond, answer")
     answer: Any
     digest: str
@@ -103,6 +104,14 @@ class DecisionMade(BaseModel):
     comment: str
     changes: list[ChangeMade] = Field(description="What an edit changed, as kept with the decision.")
     shown: CardShown | None = Field(description="null for a decision through the API: it gets this JSON.")
+    effect: str = Field(
+        description=(
+            "What has become of it: pending (its pause has other calls to decide), answered or delivering (on "
+            "its way), delivered (the agent has it), or why it is not: failed (the tool raised), in_doubt, "
+            "refused by the agent, superseded, withdrawn, expired"
+        )
+    )
+    run_status: str = Field(description="The run's own status, as in `RunShape`.")
 
 
 class Task(TaskRow):
@@ -223,6 +232,12 @@ def task_row(task: ReviewTask) -> TaskRow:
     return TaskRow(**_row_fields(task))
 
 
+def decision_for(decision: Decision, *, reader: User) -> DecisionMade:
+    """Return the shape of a decision for someone who may see its task; who could not decide sees no secret."""
+    task = decision.task
+    return decision_made(decision, masked_by=None if may_uncover(task, by=reader) else card_of(task))
+
+
 def task_card(task: ReviewTask, *, reader: User) -> Task:
     """Return the whole card of a task; who could not decide it gets its secrets masked, as on its page."""
     card = None if may_uncover(task, by=reader) else card_of(task)
@@ -288,6 +303,7 @@ def decision_made(decision: Decision, *, masked_by: Card | None = None) -> Decis
         answer, changes = _masked_answer(masked_by, answer), masked_by.mask.changes(changes)
     return DecisionMade(
         task=decision.task_id,
+        run=decision.task.run_id,
         verdict=decision.verdict,
         answer=answer,
         digest=decision.digest,
@@ -298,6 +314,8 @@ def decision_made(decision: Decision, *, masked_by: Card | None = None) -> Decis
         comment=decision.comment,
         changes=[_change(change) for change in changes],
         shown=_shown(decision.showing) if decision.showing else None,
+        effect=decision.task.pause.status,
+        run_status=decision.task.run.status,
     )
 
 

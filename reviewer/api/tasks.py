@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from ninja import Query, Router
@@ -14,10 +14,19 @@ from pydantic import BaseModel, Field
 from reviewer import claims, decisions, live, queries
 from reviewer.api.bearer import ApiRequest
 from reviewer.api.bodies import Blank, NewDecision, Text
-from reviewer.api.idempotency import idempotent
+from reviewer.api.idempotency import idempotent, told_id
 from reviewer.api.problems import Problem
-from reviewer.api.shapes import DecisionMade, Page, Task, TaskRow, decision_made, task_card, task_row
-from reviewer.api.waiting import Seconds, hold_back
+from reviewer.api.shapes import (
+    DecisionMade,
+    Page,
+    Task,
+    TaskRow,
+    decision_for,
+    decision_made,
+    task_card,
+    task_row,
+)
+from reviewer.api.waiting import Awaited, Seconds, answer_later, hold_back
 from reviewer.models import ReviewTask, TaskStatus
 from reviewer.openings import opened
 
@@ -44,7 +53,7 @@ def list_tasks(request: ApiRequest, wanted: Query[TaskFilter]) -> Page[TaskRow]:
     find = partial(queries.list_tasks, request.auth, limit=wanted.limit, offset=wanted.offset, **given)
     part, total = find()
     if wanted.wait and not part:
-        hold_back(request, wanted.wait, groups=_groups(request, wanted), has_come=lambda: bool(find()[0]))
+        hold_back(request, wanted.wait, Awaited(_groups(request, wanted), lambda: bool(find()[0])))
     return Page(
         items=[task_row(task) for task in part],
         total=total,
@@ -71,14 +80,23 @@ def open_task(request: ApiRequest, task_id: UUID) -> Task:
 
 
 @router.post("/tasks/{uuid:task_id}/decision", response={200: DecisionMade, **REFUSALS}, summary="Decide")
-@idempotent
-def decide(request: ApiRequest, task_id: UUID, body: NewDecision) -> DecisionMade:
+def decide(request: ApiRequest, task_id: UUID, body: NewDecision, wait: Seconds = 0) -> DecisionMade:
     """Decide exactly the card with `digest`; an unclaimed task is claimed along.
+
+    With `wait`, the decision is recorded at once and answered as soon as it took effect, or says why it did
+    not: `effect`. Where other calls of the same pause are still to be decided, that is at once.
 
     409: `taken` by another person, `stale` because the card changed, or already `decided`: `who` and `when`
     say by whom. 422: `problems` point into `answer`; `unread` where a card of high risk would be approved by
     somebody who never opened all of it: get the task first.
     """
+    made = _decide(request, task_id, body)
+    answer_later(request, wait, _effect(task_id, run_id=told_id(made, "run")))
+    return made
+
+
+@idempotent
+def _decide(request: ApiRequest, task_id: UUID, body: NewDecision) -> Any:
     decision = decisions.decide(
         task_id,
         by=request.auth,
@@ -90,6 +108,27 @@ def decide(request: ApiRequest, task_id: UUID, body: NewDecision) -> DecisionMad
         via="api",
     )
     return decision_made(decision)
+
+
+@router.get(
+    "/tasks/{uuid:task_id}/decision",
+    response={200: DecisionMade, 401: Problem, 404: Problem, 422: Problem},
+    summary="Read a decision",
+)
+def read_decision(request: ApiRequest, task_id: UUID, wait: Seconds = 0) -> DecisionMade:
+    """What was decided, by whom, and what has become of it: `effect`. 404 while nobody has decided.
+
+    With `wait`, as soon as the decision took effect or could not: when it is not on its way any more.
+    """
+    decision = queries.get_decision(request.auth, task_id)
+    if wait and queries.is_on_its_way(decision.task.pause):
+        hold_back(request, wait, _effect(task_id, run_id=decision.task.run_id))
+    return decision_for(decision, reader=request.auth)
+
+
+def _effect(task_id: UUID, *, run_id: UUID) -> Awaited:
+    """Return what tells that a decision is not on its way any more."""
+    return Awaited({live.run_group(run_id)}, lambda: not queries.is_still_on_its_way(task_id))
 
 
 @router.post("/tasks/{uuid:task_id}/claim", response={200: Task, **REFUSALS}, summary="Claim a task")

@@ -6,6 +6,10 @@ operation named tell; whether it is so, the operation's own quick check. What is
 request like any other, with the token and the rights of that moment. Between two looks a wait has neither a
 thread nor a connection.
 
+An operation that changes something does so once, commits, and calls ``answer_later``: its own answer is kept
+from the client, and all that follows are looks by GET. So nothing is done twice, and nothing is lost with the
+client.
+
 A hint may be lost, so there is a request every few seconds anyway, and Redis can only ever delay an answer.
 """
 
@@ -15,6 +19,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, MutableMapping
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import parse_qs
 
@@ -25,6 +30,7 @@ from ninja import NinjaAPI
 from pydantic import Field
 
 from reviewer import live
+from reviewer.api.idempotency import REPLAYED
 
 log = structlog.get_logger(__name__)
 Message = MutableMapping[str, Any]
@@ -47,38 +53,51 @@ Seconds = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class Awaited:
+    """What is waited for: in which groups hints come of it, and a quick check whether it has come."""
+
+    groups: Collection[str]
+    has_come: Callable[[], bool]
+
+
 @dataclass
 class _Wait:
     """What the request and the one who waits tell each other."""
 
     is_last_look: bool = False
-    held_back: _HeldBack | None = None
-
-
-@dataclass(frozen=True)
-class _HeldBack:
-    """Where hints come of what is waited for, and whether it has come."""
-
-    groups: Collection[str]
-    has_come: Callable[[], bool]
+    held_back: Awaited | None = None
+    path: str = ""
 
 
 class _NothingYet(Exception):
     """Ends a request that will be asked again."""
 
 
-def hold_back(
-    request: HttpRequest, seconds: float, *, groups: Collection[str], has_come: Callable[[], bool]
-) -> None:
+def hold_back(request: HttpRequest, seconds: float, awaited: Awaited) -> None:
     """End the request without an answer if its client would rather wait; else return, so that it is answered.
 
-    A hint in one of the groups has ``has_come`` asked, and that has the whole request made again.
+    A hint in one of the groups has the check made, and that has the whole request made again.
     """
-    wait: _Wait | None = getattr(request, "scope", {}).get(KEY)
+    wait = _wait_of(request)
     if not seconds or wait is None or wait.is_last_look:
         return
-    wait.held_back = _HeldBack(groups, has_come)
+    wait.held_back = awaited
     raise _NothingYet
+
+
+def answer_later(request: HttpRequest, seconds: float, awaited: Awaited, *, path: str = "") -> None:
+    """Have a client that would rather wait answered by a GET of ``path``, or of the same address.
+
+    To be called when all is done and committed: the request itself is never made again.
+    """
+    wait = _wait_of(request)
+    if seconds and wait is not None:
+        wait.held_back, wait.path = awaited, path or request.path
+
+
+def _wait_of(request: HttpRequest) -> _Wait | None:
+    return getattr(request, "scope", {}).get(KEY)
 
 
 def install(api: NinjaAPI) -> None:
@@ -111,10 +130,14 @@ class Waits:
         loop, wait, woken = asyncio.get_running_loop(), _Wait(), asyncio.Event()
         heard, again, body = set[str](), LOOK_AGAIN_FIRST, receive
         gone: asyncio.Task[Message] | None = None
+        done: Message | None = None
 
         async def tell(message: Message) -> None:
+            nonlocal done
             if wait.held_back is None:
-                await send(message)
+                await send(_as_answer_to(done, message) if done else message)
+            elif wait.path:
+                done = done or message  # the first part of an answer has its status and its headers
 
         try:
             while gone is None or not gone.done():
@@ -124,6 +147,8 @@ class Waits:
                     return
                 if gone is None:  # the body is read, so all that can come now is that the client leaves
                     gone, body = asyncio.create_task(_next(receive)), _no_body
+                if wait.path:
+                    scope = {**scope, "method": "GET", "path": wait.path, "raw_path": wait.path.encode()}
                 if not heard.issuperset(found.groups):
                     heard.update(found.groups)
                     await self._hints.listen(found.groups, woken)
@@ -158,7 +183,15 @@ def _asked_for(scope: Message) -> float:
         seconds = float(parse_qs(scope["query_string"].decode("ascii"))["wait"][-1])
     except (KeyError, ValueError):
         return 0.0
-    return seconds if 0 < seconds <= LONGEST and scope["method"] == "GET" else 0.0
+    return seconds if 0 < seconds <= LONGEST and scope["method"] in {"GET", "POST"} else 0.0
+
+
+def _as_answer_to(done: Message, message: Message) -> Message:
+    """Let what a look found leave as the answer to the request that did the work."""
+    if message.get("status") != HTTPStatus.OK:
+        return message
+    told = [(name, value) for name, value in done["headers"] if name.lower() == REPLAYED.lower().encode()]
+    return {**message, "status": done["status"], "headers": [*message["headers"], *told]}
 
 
 def _is_so(has_come: Callable[[], bool]) -> bool:

@@ -23,6 +23,7 @@ DOORS = {
     ("get", "/api/v1/tasks"),
     ("get", "/api/v1/tasks/{task_id}"),
     ("post", "/api/v1/tasks/{task_id}/decision"),
+    ("get", "/api/v1/tasks/{task_id}/decision"),
     ("post", "/api/v1/tasks/{task_id}/claim"),
     ("post", "/api/v1/tasks/{task_id}/release"),
     ("post", "/api/v1/queues/{slug}/claim-next"),

@@ -114,11 +114,13 @@ class Desk:
         until(lambda: self.starter.ask("GET", f"runs/{run}?wait=30")["status"] == "finished")
 
     def cycle(self) -> None:
-        """Start a run, wait for its task, approve it, and wait for the end."""
-        run = self.start()
-        task = self.wait_for_task(run)
-        self.approve(task, self.digest(task))
-        self.wait_for_end(run)
+        """Start a run and wait for its task, open it, approve it and wait for what comes of it."""
+        run = self.starter.ask("POST", "runs?wait=30", {"agent": AGENT, "input": INPUT})
+        ((task,),) = (pause["tasks"] for pause in run["pauses"])
+        decision = {"answer": APPROVE, "digest": self.digest(task)}
+        made = self.decider.ask("POST", f"tasks/{task}/decision?wait=30", decision)
+        if made["run_status"] != "finished":
+            self.wait_for_end(run["id"])
 
 
 def until(look: Callable[[], T]) -> T:
