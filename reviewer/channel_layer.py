@@ -1,17 +1,24 @@
-"""The channel layer, with one more verb: many messages to groups at once, in few round trips.
+"""The channel layer, with two more verbs: many messages to groups at once, and hearing what is told to all.
 
 Everything that is stored is as ``channels_redis`` has it. Its own ``group_send`` asks Redis twice about a
 group that nobody is in, which is what most hints go to, and four times about any other.
+
+What is told to all goes by Redis's own publishing, and is stored nowhere: a process hears names, and only
+since it began to listen. That costs nothing for each name that somebody in it waits for.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any
 
 from channels_redis.core import RedisChannelLayer
+from redis import asyncio as redis
 from redis import exceptions
+
+SILENCE, MOST_SILENCES = 30.0, 2
+"""After so many seconds a listener asks whether anybody is there, and gives up when there is no answer."""
 
 # As in the layer: a channel that is full gets nothing, and what it holds goes away with time.
 _PUT = """
@@ -28,13 +35,15 @@ _PUT = """
 class HintLayer(RedisChannelLayer):
     """The layer of ``channels_redis`` on one Redis."""
 
-    async def group_send_all(self, messages: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """Send each message to its group, in this order."""
+    async def group_send_all(
+        self, messages: Sequence[tuple[str, Mapping[str, Any]]], *, told: Collection[str] = ()
+    ) -> None:
+        """Send each message to its group, in this order, and tell these names to all who ``hear``."""
         groups = {group for group, _ in messages}
         try:
-            members = await self._members(groups)
+            members = await self._members(groups, told)
         except exceptions.ConnectionError:  # this one was closed while nobody sent; the next is new
-            members = await self._members(groups)
+            members = await self._members(groups, told)
         if not any(members.values()):
             return
         pipe = self.connection(0).pipeline(transaction=False)
@@ -48,10 +57,37 @@ class HintLayer(RedisChannelLayer):
             pipe.eval(_PUT, len(texts), *texts, *limits, *texts.values(), *capacities.values())
         await pipe.execute()
 
-    async def _members(self, groups: set[str]) -> dict[str, list[str]]:
-        """Return the channels in each group; those that joined too long ago are forgotten first."""
+    async def hear(self) -> AsyncIterator[Collection[str]]:
+        """Give the names that are told from now on; the first time, once it is sure to hear them, none."""
+        async with redis.Redis.from_pool(self.create_pool(0)) as link, link.pubsub() as ear:
+            await ear.subscribe(self._told)
+            silences = 0
+            while silences < MOST_SILENCES:
+                message = await ear.get_message(timeout=SILENCE)
+                silences = 0 if message else silences + 1
+                if message is None:
+                    await ear.ping()
+                elif message["type"] == "message":
+                    yield message["data"].decode().split()
+                elif message["type"] == "subscribe":
+                    yield ()
+        raise exceptions.TimeoutError("Redis has not answered for a minute.")
+
+    @property
+    def _told(self) -> str:
+        """The channel of Redis for names; unlike its keys, channels do not keep databases apart."""
+        options = self.connection(0).connection_pool.connection_kwargs
+        return f"{self.prefix}.told.{options.get('db', 0)}"
+
+    async def _members(self, groups: set[str], told: Collection[str]) -> dict[str, list[str]]:
+        """Return the channels in each group, after the names were told.
+
+        Those that joined too long ago are forgotten first.
+        """
         oldest = int(time.time()) - int(self.group_expiry)
         pipe = self.connection(0).pipeline(transaction=False)
+        if told:
+            pipe.publish(self._told, " ".join(told))
         for group in groups:
             assert self.require_valid_group_name(group), "Group name not valid"
             pipe.zremrangebyscore(self._group_key(group), min=0, max=oldest)
@@ -59,5 +95,5 @@ class HintLayer(RedisChannelLayer):
         found = await pipe.execute()
         return {
             group: [channel.decode("utf8") for channel in channels]
-            for group, channels in zip(groups, found[1::2], strict=True)
+            for group, channels in zip(groups, found[bool(told) + 1 :: 2], strict=True)
         }

@@ -125,7 +125,7 @@ def _decide(
     )
     answer_when_complete(task.pause, decision)
     live.task_changed(task)
-    live.run_changed(task.run_id)
+    live.run_changed(task.run_id, at_work=True)
     return decision
 
 

@@ -54,14 +54,14 @@ class Desk:
             actor=person_of(run.requested_by),
             subject=of_run(run, input_digest=digest(run.input)),
         )
-        live.run_changed(run.pk)
+        live.run_changed(run.pk, at_work=True)
 
     def run_progressed(self, run: Run, progress: Progress) -> None:
         """Pass text on, and hint that the timeline grew."""
         if progress.tokens:
             live.run_produced(run.pk, progress.tokens)
         if progress.steps:
-            live.run_changed(run.pk)
+            live.run_changed(run.pk, at_work=True)
 
     def run_paused(self, run: Run, opened: Sequence[OpenedPause]) -> None:
         """Open one task for each request."""
@@ -77,6 +77,7 @@ class Desk:
             f"pause.{pause.status}", subject=of_pause(pause, outcome=pause.status, error=pause.error[:500])
         )
         _refresh_tasks(pause)
+        live.run_changed(pause.run_id)
 
     def delivery_started(self, pause: Pause) -> None:
         """Record that the answer can no longer be changed."""
@@ -86,7 +87,7 @@ class Desk:
     def tool_started(self, execution: ToolExecution) -> None:
         """Record that a gated tool is about to run, and under which grant."""
         record("tool.started", subject=of_execution(execution, grant=execution.grant))
-        live.run_changed(execution.run_id)
+        live.run_changed(execution.run_id, at_work=True)
 
     def tool_finished(self, execution: ToolExecution) -> None:
         """Record how the attempt ended."""
@@ -94,12 +95,12 @@ class Desk:
             f"tool.{execution.status}",
             subject=of_execution(execution, outcome=execution.status, error=execution.error[:500]),
         )
-        live.run_changed(execution.run_id)
+        live.run_changed(execution.run_id, at_work=True)
 
     def tool_refused(self, run: Run, tool: str, reason: str) -> None:
         """Record that the gate stopped a call."""
         record("tool.refused", subject=of_run(run, outcome="refused", tool=tool, reason=reason))
-        live.run_changed(run.pk)
+        live.run_changed(run.pk, at_work=True)
 
     def run_in_doubt(self, run: Run, executions: Sequence[ToolExecution]) -> None:
         """Record which attempts nobody knows the end of."""
@@ -111,7 +112,7 @@ class Desk:
     def run_resumed(self, run: Run) -> None:
         """Record that the run works again."""
         record("run.resumed", subject=of_run(run))
-        live.run_changed(run.pk)
+        live.run_changed(run.pk, at_work=True)
 
     def run_finished(self, run: Run) -> None:
         """Record the end, with a digest of the output."""

@@ -3,6 +3,9 @@
 A hint names a thing and its version, never its content; whoever gets one reads the database with their
 own rights. A lost hint loses nothing: pages catch up when they connect. So a failing layer is logged, not
 raised.
+
+Pages get their hints in groups. Who waits at the API for a task, or for a run to come to rest, hears the
+names of what is told to all.
 """
 
 from __future__ import annotations
@@ -26,6 +29,9 @@ from reviewer.models import ReviewTask
 
 log = structlog.get_logger(__name__)
 MAX_WAITING = 1_000
+REST = "run.rest"
+TOLD = frozenset({REST, "task.hint"})
+"""Whose groups are told to all by name."""
 SECONDS_TO_GATHER = 0.02
 SECONDS_BETWEEN = 0.1
 """How long hints that keep coming wait for more: nobody sees a tenth of a second."""
@@ -39,6 +45,11 @@ def queue_group(queue_id: int) -> str:
 def run_group(run_id: UUID | str) -> str:
     """Return the group of everyone who watches a run."""
     return f"run.{run_id}"
+
+
+def rest(run_id: UUID | str) -> str:
+    """Return the name that is told when a run, or a pause of it, may have come to rest."""
+    return f"rest.{run_id}"
 
 
 def user_group(user_id: int) -> str:
@@ -57,9 +68,11 @@ def task_changed(task: ReviewTask, *, left_queue: int | None = None) -> None:
     _after_commit(sorted(groups), hint)
 
 
-def run_changed(run_id: UUID) -> None:
-    """Tell the pages that watch the run."""
+def run_changed(run_id: UUID, *, at_work: bool = False) -> None:
+    """Tell the pages that watch the run, and who waits for it to rest unless it is sure to be at work."""
     _after_commit([run_group(run_id)], {"type": "run.hint", "run": str(run_id)})
+    if not at_work:
+        _after_commit([rest(run_id)], {"type": REST, "run": str(run_id)})
 
 
 def run_produced(run_id: UUID, tokens: Sequence[tuple[str, str]]) -> None:
@@ -129,8 +142,10 @@ class _Sender:
 
 
 async def _send_each(hints: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    told = {group for group, message in hints if message["type"] in TOLD}
+    messages = [hint for hint in hints if hint[1]["type"] != REST]
     try:
-        await get_channel_layer().group_send_all(hints)
+        await get_channel_layer().group_send_all(messages, told=told)
     except Exception as problem:  # noqa: BLE001  (whatever the layer's transport raises; hints may be lost)
         log.warning("hints_lost", groups=sorted({group for group, _ in hints}), problem=repr(problem))
 

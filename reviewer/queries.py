@@ -433,12 +433,21 @@ def is_still_on_its_way(task_id: UUID) -> bool:
     return pause is not None and is_on_its_way(pause)
 
 
+_last_decision = Compiled(
+    lambda task_id: (
+        Decision.objects.select_related("person", "showing").filter(task=task_id).order_by("-decided_at")[:1]
+    ),
+    SOME_ID,
+)
+
+
 def get_decision(user: User, task_id: UUID) -> Decision:
     """Return the decision on a task, with the whole task; ``NotFound`` also while nobody has decided."""
     task = get_task(user, task_id)
-    decision = task.decisions.select_related("person", "showing").order_by("-decided_at").first()
+    decision = _last_decision.first(task_id)
     if decision is None:
         raise NotFound(_("Nobody has decided this task."))
+    decision.task = task
     return decision
 
 

@@ -59,7 +59,7 @@ def read_run(request: ApiRequest, run_id: UUID, wait: Seconds = 0) -> RunShape:
 
 def _rest(run_id: UUID) -> Awaited:
     """Return what tells that a run is not at work any more."""
-    return Awaited({live.run_group(run_id)}, lambda: not queries.is_still_at_work(run_id))
+    return Awaited({live.rest(run_id)}, lambda: not queries.is_still_at_work(run_id))
 
 
 def _address(run_id: UUID) -> str:

@@ -53,7 +53,7 @@ def list_tasks(request: ApiRequest, wanted: Query[TaskFilter]) -> Page[TaskRow]:
     find = partial(queries.list_tasks, request.auth, limit=wanted.limit, offset=wanted.offset, **given)
     part, total = find()
     if wanted.wait and not part:
-        hold_back(request, wanted.wait, Awaited(_groups(request, wanted), lambda: bool(find()[0])))
+        hold_back(request, wanted.wait, Awaited(_names(request, wanted), lambda: bool(find()[0])))
     return Page(
         items=[task_row(task) for task in part],
         total=total,
@@ -62,8 +62,8 @@ def list_tasks(request: ApiRequest, wanted: Query[TaskFilter]) -> Page[TaskRow]:
     )
 
 
-def _groups(request: ApiRequest, wanted: TaskFilter) -> set[str]:
-    """Return where hints come of tasks that fit."""
+def _names(request: ApiRequest, wanted: TaskFilter) -> set[str]:
+    """Return the names by which hints tell of tasks that fit."""
     if wanted.run is not None:
         return {live.run_group(wanted.run)}
     return {live.queue_group(queue.pk) for queue in queries.visible_queues(request.auth)}
@@ -128,7 +128,7 @@ def read_decision(request: ApiRequest, task_id: UUID, wait: Seconds = 0) -> Deci
 
 def _effect(task_id: UUID, *, run_id: UUID) -> Awaited:
     """Return what tells that a decision is not on its way any more."""
-    return Awaited({live.run_group(run_id)}, lambda: not queries.is_still_on_its_way(task_id))
+    return Awaited({live.rest(run_id)}, lambda: not queries.is_still_on_its_way(task_id))
 
 
 @router.post("/tasks/{uuid:task_id}/claim", response={200: Task, **REFUSALS}, summary="Claim a task")

@@ -1,8 +1,8 @@
 """Waiting through the API: an answer that would say "nothing yet" is held back until there is something.
 
 An operation that finds nothing calls ``hold_back``. Its request then ends without an answer, and ``Waits``,
-which stands before Django, asks again once something has come. When that may be, hints in the groups that the
-operation named tell; whether it is so, the operation's own quick check. What is answered is always read by a
+which stands before Django, asks again once something has come. When that may be, hints by the names that the
+operation gave tell; whether it is so, the operation's own quick check. What is answered is always read by a
 request like any other, with the token and the rights of that moment. Between two looks a wait has neither a
 thread nor a connection.
 
@@ -16,7 +16,8 @@ A hint may be lost, so there is a request every few seconds anyway, and Redis ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -29,7 +30,6 @@ from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from pydantic import Field
 
-from reviewer import live
 from reviewer.api.idempotency import REPLAYED
 
 log = structlog.get_logger(__name__)
@@ -43,7 +43,6 @@ LONGEST = 30  # seconds
 MOST = 200
 """Waits of one process at a time; who comes when there are so many is answered at once."""
 LOOK_AGAIN_FIRST, LOOK_AGAIN = 1.0, 5.0  # seconds
-PATIENCE_WITH_LAYER = 1.0  # seconds
 KEY = "countersign.wait"
 Seconds = Annotated[
     float,
@@ -55,9 +54,9 @@ Seconds = Annotated[
 
 @dataclass(frozen=True)
 class Awaited:
-    """What is waited for: in which groups hints come of it, and a quick check whether it has come."""
+    """What is waited for: by which names hints tell of it, and a quick check whether it has come."""
 
-    groups: Collection[str]
+    names: Collection[str]
     has_come: Callable[[], bool]
 
 
@@ -77,7 +76,7 @@ class _NothingYet(Exception):
 def hold_back(request: HttpRequest, seconds: float, awaited: Awaited) -> None:
     """End the request without an answer if its client would rather wait; else return, so that it is answered.
 
-    A hint in one of the groups has the check made, and that has the whole request made again.
+    A hint by one of the names has the check made, and that has the whole request made again.
     """
     wait = _wait_of(request)
     if not seconds or wait is None or wait.is_last_look:
@@ -122,13 +121,16 @@ class Waits:
             return
         self._waiting += 1
         try:
-            await self._look_until_told(scope, receive, send, asyncio.get_running_loop().time() + seconds)
+            with self._hints.listener() as listener:
+                await self._look_until_told(scope, receive, send, listener, seconds=seconds)
         finally:
             self._waiting -= 1
 
-    async def _look_until_told(self, scope: Message, receive: Receive, send: Send, deadline: float) -> None:
-        loop, wait, woken = asyncio.get_running_loop(), _Wait(), asyncio.Event()
-        heard, again, body = set[str](), LOOK_AGAIN_FIRST, receive
+    async def _look_until_told(
+        self, scope: Message, receive: Receive, send: Send, listener: _Listener, *, seconds: float
+    ) -> None:
+        loop, wait, again, body = asyncio.get_running_loop(), _Wait(), LOOK_AGAIN_FIRST, receive
+        deadline = loop.time() + seconds
         gone: asyncio.Task[Message] | None = None
         done: Message | None = None
 
@@ -149,30 +151,27 @@ class Waits:
                     gone, body = asyncio.create_task(_next(receive)), _no_body
                 if wait.path:
                     scope = {**scope, "method": "GET", "path": wait.path, "raw_path": wait.path.encode()}
-                if not heard.issuperset(found.groups):
-                    heard.update(found.groups)
-                    await self._hints.listen(found.groups, woken)
-                await self._until_it_has_come(found.has_come, woken, gone, min(loop.time() + again, deadline))
+                listener.names = found.names
+                until = min(loop.time() + again, deadline)
+                await self._until_it_has_come(found.has_come, listener.woken, gone, until)
                 again = min(2 * again, LOOK_AGAIN)
                 wait = _Wait(is_last_look=loop.time() >= deadline)
         finally:
             if gone is not None:
                 gone.cancel()
-            await self._hints.forget(heard, woken)
 
     async def _until_it_has_come(
         self, has_come: Callable[[], bool], woken: asyncio.Event, gone: asyncio.Task[Message], deadline: float
     ) -> None:
-        """Return when it has come, when the client has left, or at the deadline.
-
-        The first check is for what came before anybody listened.
-        """
+        """Return when it has come, when the client has left, or at the deadline."""
         loop = asyncio.get_running_loop()
         while not gone.done() and (seconds := deadline - loop.time()) > 0:
+            await _first_of(gone, woken, seconds=seconds)
+            if not woken.is_set():
+                return
             woken.clear()
             if await self._in_thread(partial(_is_so, has_come)):
                 return
-            await _first_of(gone, woken, seconds=seconds)
 
 
 def _asked_for(scope: Message) -> float:
@@ -212,6 +211,8 @@ async def _no_body() -> Message:
 
 
 async def _first_of(gone: asyncio.Task[Any], woken: asyncio.Event, *, seconds: float) -> None:
+    if woken.is_set():
+        return
     hint = asyncio.ensure_future(woken.wait())
     try:
         await asyncio.wait({gone, hint}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -219,71 +220,56 @@ async def _first_of(gone: asyncio.Task[Any], woken: asyncio.Event, *, seconds: f
         hint.cancel()
 
 
-@dataclass
+@dataclass(eq=False)
+class _Listener:
+    """One wait: woken by every hint until it knows what it waits for, then by those that tell of it."""
+
+    names: Collection[str] | None = None
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def is_meant(self, told: Collection[str]) -> bool:
+        """Say whether what was told may be what this one waits for."""
+        return not told or self.names is None or any(name in self.names for name in told)
+
+
 class _Hints:
-    """This process's ear: one channel for all waits, in the groups that some wait listens to."""
+    """This process's ear: it hears what is told to all, and wakes the waits that it may mean.
 
-    _listeners: dict[str, set[asyncio.Event]] = field(default_factory=dict)
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _channel: str = ""
-    _hearing: asyncio.Task[None] | None = None
+    A wait listens before it looks, so that nothing can come between. While the ear may be deaf, who comes is
+    woken at once, and all are as soon as it hears again: they see for themselves.
+    """
 
-    async def listen(self, groups: Collection[str], woken: asyncio.Event) -> None:
-        """Set ``woken`` at each hint in one of the groups from now on."""
-        for group in groups:
-            self._listeners.setdefault(group, set()).add(woken)
-        await self._in_turn(self._join(groups))
+    def __init__(self) -> None:
+        self._listeners: set[_Listener] = set()
+        self._hears = False
+        self._hearing: asyncio.Task[None] | None = None
 
-    async def forget(self, groups: Collection[str], woken: asyncio.Event) -> None:
-        """Leave the groups to whoever else listens to them, if anybody does."""
-        for group in groups:
-            self._listeners[group].discard(woken)
-            if not self._listeners[group]:
-                del self._listeners[group]
-        if groups:
-            await self._in_turn(self._leave(groups))
-
-    async def _in_turn(self, change: Coroutine[Any, Any, None]) -> None:
-        """Tell the layer; where it fails or takes long, there are the looks that need no hint."""
-        try:
-            async with asyncio.timeout(PATIENCE_WITH_LAYER), self._lock:
-                await change
-        except Exception as problem:  # noqa: BLE001  (whatever the layer's transport raises)
-            log.warning("no_hints", problem=repr(problem))
-        finally:
-            change.close()
-
-    async def _join(self, groups: Collection[str]) -> None:
-        layer = get_channel_layer()
+    @contextmanager
+    def listener(self) -> Iterator[_Listener]:
+        """Listen for as long as the body takes."""
         if self._hearing is None:
-            self._channel = await layer.new_channel()
             self._hearing = asyncio.create_task(self._hear())
-        for group in groups:
-            await layer.group_add(group, self._channel)
-
-    async def _leave(self, groups: Collection[str]) -> None:
-        for group in groups:
-            if group not in self._listeners:
-                await get_channel_layer().group_discard(group, self._channel)
+        listener = _Listener()
+        if not self._hears:
+            listener.woken.set()
+        self._listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners.remove(listener)
 
     async def _hear(self) -> None:
         while True:
             try:
-                hint = await get_channel_layer().receive(self._channel)
+                async for told in get_channel_layer().hear():
+                    self._hears = True
+                    self._wake(told)
             except Exception as problem:  # noqa: BLE001  (whatever the layer's transport raises)
                 log.warning("no_hints", problem=repr(problem))
-                await asyncio.sleep(LOOK_AGAIN)
-                continue
-            for group in _groups_told_by(hint):
-                for woken in self._listeners.get(group, ()):
-                    woken.set()
+            self._hears = False
+            await asyncio.sleep(LOOK_AGAIN)
 
-
-def _groups_told_by(hint: Message) -> Collection[str]:
-    """Return the groups whose listeners should look; new text of a run is nothing to look for."""
-    match hint:
-        case {"type": "run.hint", "run": run_id}:
-            return (live.run_group(run_id),)
-        case {"type": "task.hint", "queue": queue_id}:
-            return (live.queue_group(queue_id),)
-    return ()
+    def _wake(self, told: Collection[str]) -> None:
+        for listener in self._listeners:
+            if listener.is_meant(told):
+                listener.woken.set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
@@ -135,11 +135,11 @@ async def test_a_hint_that_gets_lost_only_delays(cast: Cast, door: Door, tokens:
 async def test_without_redis_a_wait_still_ends(
     cast: Cast, door: Door, tokens: Tokens, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def hangs(*_: Any) -> None:
+    async def hangs(_: Any) -> AsyncIterator[list[str]]:
         await asyncio.sleep(NEVER)
+        yield []
 
-    monkeypatch.setattr(waiting, "PATIENCE_WITH_LAYER", 0.1)
-    monkeypatch.setattr(type(get_channel_layer()), "group_add", hangs, raising=False)
+    monkeypatch.setattr(type(get_channel_layer()), "hear", hangs)
     asked, task = await door.wait_at(f"runs/{run.pk}?wait=30", tokens[cast.developer])
     await door.do(lambda: steering.cancel(run.pk, by=cast.developer))
     await asyncio.wait_for(task, SOON)
@@ -161,7 +161,7 @@ async def test_after_the_time_asked_for_the_answer_is_what_is_there(
 async def test_what_is_there_is_answered_at_once(
     cast: Cast, door: Door, tokens: Tokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door.waits._hints, "listen", None)  # nobody waits
+    monkeypatch.setattr(door.waits, "_until_it_has_come", None)  # nobody waits
     task = await door.do(lambda: open_refund(by=cast.developer))
     for person, path in ((cast.developer, f"runs/{task.run_id}?wait=30"), (cast.reviewer, "tasks?wait=30")):
         assert (await door.ask(path, tokens[person])).status == 200
@@ -197,7 +197,7 @@ async def test_the_wait_ends_with_its_client(cast: Cast, door: Door, tokens: Tok
     asked, task = await door.wait_at(f"runs/{run.pk}?wait=30", tokens[cast.developer])
     asked.gone.set()
     await asyncio.wait_for(task, SOON)
-    assert (asked.status, door.waits._waiting, door.waits._hints._listeners) == (0, 0, {})
+    assert (asked.status, door.waits._waiting, door.waits._hints._listeners) == (0, 0, set())
 
 
 async def test_who_comes_when_too_many_wait_is_answered_at_once(
