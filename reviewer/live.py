@@ -34,7 +34,7 @@ TOLD = frozenset({REST, "task.hint"})
 """Whose groups are told to all by name."""
 SECONDS_TO_GATHER = 0.02
 SECONDS_BETWEEN = 0.1
-"""How long hints that keep coming wait for more: nobody sees a tenth of a second."""
+"""How long hints that keep coming wait for more: nobody sees a tenth of a second, but programs do."""
 
 
 def queue_group(queue_id: int) -> str:
@@ -106,9 +106,9 @@ def _send(group: str, message: Mapping[str, Any]) -> None:
 class _Sender:
     """One thread with one event loop, so that hints keep their order and the layer its connection.
 
-    What comes within a moment is sent together: soon after a quiet time, else ten times a second. A hint that
-    is waiting already is not sent twice: one step of a run tells its page a dozen times that it changed, and
-    the page looks once.
+    What comes within a moment is sent together: soon after a quiet time, or once a run has come to rest, else
+    ten times a second. A hint that is waiting already is not sent twice: one step of a run tells its page a
+    dozen times that it changed, and the page looks once.
     """
 
     def __init__(self) -> None:
@@ -116,6 +116,7 @@ class _Sender:
         self.loop = asyncio.new_event_loop()
         self._lock = threading.Lock()
         self._waiting: dict[object, tuple[str, dict[str, Any]]] = {}
+        self._is_urgent = threading.Event()
         self._sent_at = 0.0
         atexit.register(self.loop.close)
 
@@ -128,15 +129,19 @@ class _Sender:
             if key not in self._waiting and len(self._waiting) >= MAX_WAITING:
                 return False
             self._waiting[key] = group, message
+            if kind == REST:
+                self._is_urgent.set()
         if is_first:
             self.thread.submit(self.send_waiting)
         return True
 
     def send_waiting(self) -> None:
         """Send what waits; only in the sending thread."""
-        time.sleep(max(SECONDS_TO_GATHER, self._sent_at + SECONDS_BETWEEN - time.monotonic()))
+        self._is_urgent.wait(self._sent_at + SECONDS_BETWEEN - SECONDS_TO_GATHER - time.monotonic())
+        time.sleep(SECONDS_TO_GATHER)
         with self._lock:
             hints, self._waiting = list(self._waiting.values()), {}
+            self._is_urgent.clear()
         self._sent_at = time.monotonic()
         self.loop.run_until_complete(_send_each(hints))
 
