@@ -106,8 +106,8 @@ class DecisionMade(BaseModel):
     shown: CardShown | None = Field(description="null for a decision through the API: it gets this JSON.")
     effect: str = Field(
         description=(
-            "What has become of it: pending (its pause has other calls to decide), answered or delivering (on "
-            "its way), delivered (the agent has it), or why it is not: failed (the tool raised), in_doubt, "
+            "What has become of it: pending (its pause has other calls to decide), answered or delivering "
+            "(on its way), delivered (the agent has it), or why it is not: failed (the tool raised), in_doubt, "
             "refused by the agent, superseded, withdrawn, expired"
         )
     )
@@ -233,7 +233,7 @@ def task_row(task: ReviewTask) -> TaskRow:
 
 
 def decision_for(decision: Decision, *, reader: User) -> DecisionMade:
-    """Return the shape of a decision for someone who may see its task; who could not decide sees no secret."""
+    """Return the shape of a decision for who may see its task; who could not decide it sees no secret."""
     task = decision.task
     return decision_made(decision, masked_by=None if may_uncover(task, by=reader) else card_of(task))
 

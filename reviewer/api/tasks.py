@@ -80,7 +80,7 @@ def open_task(request: ApiRequest, task_id: UUID) -> Task:
 
 
 @router.post("/tasks/{uuid:task_id}/decision", response={200: DecisionMade, **REFUSALS}, summary="Decide")
-def decide(request: ApiRequest, task_id: UUID, body: NewDecision, wait: Seconds = 0) -> DecisionMade:
+def decide(request: ApiRequest, task_id: UUID, body: NewDecision, wait: Seconds = 0) -> Any:
     """Decide exactly the card with `digest`; an unclaimed task is claimed along.
 
     With `wait`, the decision is recorded at once and answered as soon as it took effect, or says why it did

@@ -1,28 +1,35 @@
-"""Waiting through the API: told at once, by a hint, without one, and never more than one may see."""
+"""Waiting through the API: told at once, by a hint, without one, and never more than one may see.
+
+What a POST does is done once and before it waits, whatever becomes of the hints, the checks and the client.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
+import psycopg
 import pytest
 from channels.layers import get_channel_layer
 from django.db import transaction
 
-from agents_runtime import thread_lock
+from agents_runtime import runs, thread_lock
 from agents_runtime.canonical import encode
+from agents_runtime.direct import conninfo
 from agents_runtime.models import AgentSpec, Run
-from agents_runtime.states import RunStatus
+from agents_runtime.states import PauseStatus, RunStatus
 from reviewer import live, queries, steering
 from reviewer.accounts.models import ApiToken, User
 from reviewer.api import waiting
-from reviewer.api.waiting import Waits
-from reviewer.models import QueueMembership
+from reviewer.api.waiting import Waits, _Listener
+from reviewer.intake import Desk
+from reviewer.models import AuditEvent, Decision, QueueMembership, ReviewTask
 from reviewer.web.handler import OneHopHandler
 from tests.cast import Cast, token_of
-from tests.deciding.making import open_refund
+from tests.deciding.making import APPROVE, open_refund, pause_run, refund
 from tests.doors import ApiClient, json_of
 from tests.web.asgi import Asked, ask, scope_of
 from tests.web.stories import decide
@@ -46,15 +53,33 @@ class Door:
         """Return the answer."""
         return await asyncio.wait_for(ask(self.waits, f"/api/v1/{path}", token=token), SOON)
 
-    async def wait_at(self, path: str, token: str) -> tuple[Asked, asyncio.Task[None]]:
-        """Ask, and return once it is clear that the answer is held back."""
-        asked, before = Asked(), self.waits._waiting
-        scope = scope_of(f"/api/v1/{path}", token=token)
-        task = asyncio.create_task(self.waits(scope, asked.receive, asked.send))
-        await self.until(lambda: self.waits._waiting > before and bool(self.waits._hints._listeners))
-        await asyncio.sleep(0.2)  # the check after it began to listen
+    async def post(self, path: str, token: str, body: Any, *, key: str = "") -> Asked:
+        """Return the answer to a POST."""
+        asked, task = self._begin(path, token, body, key=key)
+        await asyncio.wait_for(task, SOON)
+        return asked
+
+    async def wait_at(
+        self, path: str, token: str, body: Any = None, *, key: str = ""
+    ) -> tuple[Asked, asyncio.Task[None]]:
+        """Ask, with a body by POST, and return once it is clear that the answer is held back."""
+        before = len(self._held)
+        asked, task = self._begin(path, token, body, key=key)
+        await self.until(lambda: len(self._held) > before)
+        await asyncio.sleep(0.2)  # the check where it may have been deaf
         assert not task.done()
         return asked, task
+
+    @property
+    def _held(self) -> list[_Listener]:
+        """The waits that know what they wait for."""
+        return [one for one in self.waits._hints._listeners if one.names is not None]
+
+    def _begin(self, path: str, token: str, body: Any, *, key: str) -> tuple[Asked, asyncio.Task[None]]:
+        asked = Asked(sent=b"" if body is None else json.dumps(body).encode())
+        method = "GET" if body is None else "POST"
+        scope = scope_of(f"/api/v1/{path}", token=token, method=method, key=key)
+        return asked, asyncio.create_task(self.waits(scope, asked.receive, asked.send))
 
     async def until(self, so: Callable[[], bool]) -> None:
         """Return once it is so."""
@@ -79,14 +104,59 @@ def tokens(cast: Cast) -> Tokens:
 
 
 @pytest.fixture
-def run(cast: Cast) -> Iterator[Run]:
+def idler(cast: Cast) -> AgentSpec:
+    """An agent that there is no code of."""
+    return AgentSpec.objects.create(name="idler", source="tests", entry="idler", input_schema=encode({}))
+
+
+@pytest.fixture
+def run(cast: Cast, idler: AgentSpec) -> Iterator[Run]:
     """A run that no worker can take: the lock on its thread is held before anybody hears of it."""
-    spec = AgentSpec.objects.create(name="idler", source="tests", entry="idler", input_schema=encode({}))
     with ExitStack() as held:
         with transaction.atomic():
-            run = steering.start_run(spec.name, input={}, by=cast.developer)
+            run = steering.start_run(idler.name, input={}, by=cast.developer)
             held.enter_context(thread_lock.hold(run.pk))
         yield run
+
+
+@pytest.fixture
+def no_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No worker can take a run that is started: its lock is held before anybody hears of it."""
+    start = runs.start
+    with psycopg.connect(conninfo(application="tests"), autocommit=True) as holder:
+
+        def start_and_hold(*args: Any, **kwargs: Any) -> Run:
+            run = start(*args, **kwargs)
+            holder.execute("SELECT pg_advisory_lock(%s)", [thread_lock.lock_key(run.pk)])
+            return run
+
+        monkeypatch.setattr(runs, "start", start_and_hold)
+        yield
+
+
+@pytest.fixture
+def task(cast: Cast) -> Iterator[ReviewTask]:
+    """A card whose run no worker can take, so that only the test delivers what is decided."""
+    task = open_refund(by=cast.developer)
+    with thread_lock.hold(task.run_id):
+        yield task
+
+
+def decision_on(task: ReviewTask) -> dict[str, Any]:
+    """Return the body that approves it."""
+    return {"answer": APPROVE, "digest": task.digest}
+
+
+@transaction.atomic
+def deliver(task: ReviewTask) -> None:
+    """Let the decision take effect, as a worker's turn records it."""
+    pause = runs.lock_pause(task.pause_id)
+    pause.delivery_epoch, pause.delivery_started_at = pause.run.epoch, pause.run.moment
+    for status, closed_at in ((PauseStatus.DELIVERING, None), (PauseStatus.DELIVERED, pause.run.moment)):
+        pause.become(status)
+        pause.closed_at = closed_at
+        pause.save()
+    Desk().pause_closed(pause)
 
 
 @pytest.fixture
@@ -135,15 +205,21 @@ async def test_a_hint_that_gets_lost_only_delays(cast: Cast, door: Door, tokens:
 async def test_without_redis_a_wait_still_ends(
     cast: Cast, door: Door, tokens: Tokens, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    be_deaf(monkeypatch)
+    asked, task = await door.wait_at(f"runs/{run.pk}?wait=30", tokens[cast.developer])
+    await door.do(lambda: steering.cancel(run.pk, by=cast.developer))
+    await asyncio.wait_for(task, SOON)
+    assert asked.json["status"] == "cancelled"
+
+
+def be_deaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Redis never answer who would hear hints."""
+
     async def hangs(_: Any) -> AsyncIterator[list[str]]:
         await asyncio.sleep(NEVER)
         yield []
 
     monkeypatch.setattr(type(get_channel_layer()), "hear", hangs)
-    asked, task = await door.wait_at(f"runs/{run.pk}?wait=30", tokens[cast.developer])
-    await door.do(lambda: steering.cancel(run.pk, by=cast.developer))
-    await asyncio.wait_for(task, SOON)
-    assert asked.json["status"] == "cancelled"
 
 
 @pytest.mark.parametrize("path", ["runs/{run}?wait=0.4", "tasks?run={run}&wait=0.4"])
@@ -242,3 +318,185 @@ def test_a_run_is_at_work_while_its_answer_is_on_its_way(cast: Cast) -> None:
     decide(task, cast)
     assert queries.is_at_work(run)
     assert queries.is_still_at_work(run.pk)
+
+
+# POST
+
+
+@pytest.mark.usefixtures("hints_only", "no_workers")
+async def test_a_run_is_started_and_answered_when_it_is_not_at_work(
+    cast: Cast, door: Door, tokens: Tokens, idler: AgentSpec
+) -> None:
+    body = {"agent": idler.name, "input": {}}
+    asked, waiter = await door.wait_at("runs?wait=30", tokens[cast.developer], body)
+    run = await Run.objects.aget()
+    await door.do(lambda: steering.cancel(run.pk, by=cast.developer))
+    await asyncio.wait_for(waiter, SOON)
+    assert (asked.status, asked.json["id"], asked.json["status"]) == (201, str(run.pk), "cancelled")
+
+
+@pytest.mark.usefixtures("hints_only")
+async def test_a_decision_is_answered_when_it_took_effect(
+    cast: Cast, door: Door, tokens: Tokens, task: ReviewTask
+) -> None:
+    path, token = f"tasks/{task.pk}/decision?wait=30", tokens[cast.reviewer]
+    asked, waiter = await door.wait_at(path, token, decision_on(task))
+    reading, reader = await door.wait_at(path, token)
+    await door.do(lambda: deliver(task))
+    await asyncio.wait_for(asyncio.gather(waiter, reader), SOON)
+    assert (asked.status, asked.json["verdict"], asked.json["effect"]) == (200, "approve", "delivered")
+    assert reading.json == asked.json
+
+
+@pytest.mark.usefixtures("hints_only")
+async def test_a_decision_is_answered_when_it_cannot_take_effect_any_more(
+    cast: Cast, door: Door, tokens: Tokens, task: ReviewTask
+) -> None:
+    path = f"tasks/{task.pk}/decision?wait=30"
+    asked, waiter = await door.wait_at(path, tokens[cast.reviewer], decision_on(task))
+    await door.do(lambda: steering.cancel(task.run_id, by=cast.developer))
+    await asyncio.wait_for(waiter, SOON)
+    assert (asked.json["effect"], asked.json["run_status"]) == ("withdrawn", "cancelled")
+
+
+async def test_a_decision_that_waits_for_others_is_answered_at_once(
+    cast: Cast, door: Door, tokens: Tokens
+) -> None:
+    pause = await door.do(lambda: pause_run(refund(0), refund(1), by=cast.developer))
+    task = await pause.tasks.aget(position=0)
+    path = f"tasks/{task.pk}/decision?wait=30"
+    asked = await door.post(path, tokens[cast.reviewer], decision_on(task))
+    assert (asked.status, asked.json["effect"], asked.json["run_status"]) == (200, "pending", "waiting")
+
+
+@pytest.mark.parametrize("key", ["", "k"])
+@pytest.mark.parametrize("world", ["many hints", "no hints", "no Redis", "broken checks"])
+async def test_what_is_waited_for_is_done_once_whatever_comes(
+    cast: Cast,
+    door: Door,
+    tokens: Tokens,
+    task: ReviewTask,
+    monkeypatch: pytest.MonkeyPatch,
+    world: str,
+    key: str,
+) -> None:
+    if world != "many hints":
+        monkeypatch.setattr(waiting, "LOOK_AGAIN_FIRST", 0.05)
+        monkeypatch.setattr(waiting, "LOOK_AGAIN", 0.05)
+    if world == "no hints":
+        monkeypatch.setattr(live, "_send", lambda *_: None)
+    if world == "no Redis":
+        be_deaf(monkeypatch)
+    if world == "broken checks":
+        monkeypatch.setattr(queries, "is_still_on_its_way", None)
+    path = f"tasks/{task.pk}/decision?wait=30"
+    asked, waiter = await door.wait_at(path, tokens[cast.reviewer], decision_on(task), key=key)
+    for _ in range(5):
+        await door.do(lambda: live.run_changed(task.run_id))
+        await asyncio.sleep(0.05)
+    assert not waiter.done()
+    await door.do(lambda: deliver(task))
+    await asyncio.wait_for(waiter, SOON)
+    assert (asked.status, asked.json["effect"]) == (200, "delivered")
+    assert await Decision.objects.acount() == 1
+    assert await AuditEvent.objects.filter(type__in=("decision.made", "decision.refused")).acount() == 1
+
+
+async def test_with_a_key_a_post_that_comes_again_waits_again_and_does_nothing_twice(
+    cast: Cast, door: Door, tokens: Tokens, idler: AgentSpec, no_workers: None
+) -> None:
+    body, token = {"agent": idler.name, "input": {}}, tokens[cast.developer]
+    first, left = await door.wait_at("runs?wait=30", token, body, key="k")
+    first.gone.set()
+    await asyncio.wait_for(left, SOON)
+    again, waiter = await door.wait_at("runs?wait=30", token, body, key="k")
+    run = await Run.objects.aget()
+    await door.do(lambda: steering.cancel(run.pk, by=cast.developer))
+    await asyncio.wait_for(waiter, SOON)
+    assert (again.status, again.json["id"], again.json["status"]) == (201, str(run.pk), "cancelled")
+    assert again.headers["idempotent-replayed"] == "true"
+    assert (first.status, await Run.objects.acount()) == (0, 1)
+
+
+async def test_a_client_that_leaves_takes_nothing_back(
+    cast: Cast, door: Door, tokens: Tokens, task: ReviewTask
+) -> None:
+    path = f"tasks/{task.pk}/decision?wait=30"
+    asked, waiter = await door.wait_at(path, tokens[cast.reviewer], decision_on(task))
+    asked.gone.set()
+    await asyncio.wait_for(waiter, SOON)
+    assert (asked.status, door.waits._waiting, door.waits._hints._listeners) == (0, 0, set())
+    assert (await Decision.objects.aget()).task_id == task.pk
+
+
+@pytest.mark.usefixtures("looks_only")
+async def test_what_a_revoked_token_did_stays_done_and_is_told_to_nobody(
+    cast: Cast, door: Door, tokens: Tokens, task: ReviewTask
+) -> None:
+    path = f"tasks/{task.pk}/decision?wait=30"
+    asked, waiter = await door.wait_at(path, tokens[cast.reviewer], decision_on(task))
+    await door.do(lambda: ApiToken.objects.all().delete())
+    await asyncio.wait_for(waiter, SOON)
+    assert (asked.status, asked.json["error"]) == (401, "unauthorized")
+    assert await Decision.objects.acount() == 1
+
+
+@pytest.mark.parametrize("most", [200, 0])
+async def test_a_wait_that_ends_answers_what_is_known_then(
+    cast: Cast,
+    door: Door,
+    tokens: Tokens,
+    task: ReviewTask,
+    idler: AgentSpec,
+    no_workers: None,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+) -> None:
+    monkeypatch.setattr(waiting, "MOST", most)
+    body = {"agent": idler.name, "input": {}}
+    started = await door.post("runs?wait=0.3", tokens[cast.developer], body)
+    decided = await door.post(f"tasks/{task.pk}/decision?wait=0.3", tokens[cast.reviewer], decision_on(task))
+    assert (started.status, started.json["status"]) == (201, "queued")
+    assert (decided.status, decided.json["effect"], decided.json["run_status"]) == (
+        200,
+        "answered",
+        "waiting",
+    )
+
+
+@pytest.mark.parametrize("seconds", ["31", "-1", "nan", "inf", "soon"])
+async def test_a_wait_that_is_none_is_refused_before_anything_is_done(
+    cast: Cast, door: Door, tokens: Tokens, task: ReviewTask, idler: AgentSpec, seconds: str
+) -> None:
+    for path, person, body in (
+        ("runs", cast.developer, {"agent": idler.name, "input": {}}),
+        (f"runs/{task.run_id}/input", cast.developer, {"input": {}, "close_open_reviews": True}),
+        (f"tasks/{task.pk}/decision", cast.reviewer, decision_on(task)),
+    ):
+        found = await door.post(f"{path}?wait={seconds}", tokens[person], body)
+        assert (found.status, found.json["problems"][0]["pointer"]) == (422, "/wait")
+    assert await Run.objects.acount() == 1
+    assert await ReviewTask.objects.filter(status="open").acount() == 1
+
+
+async def test_a_refusal_is_not_waited_for(
+    cast: Cast, door: Door, tokens: Tokens, task: ReviewTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door.waits, "_until_it_has_come", None)  # nobody waits
+    stale = {"answer": APPROVE, "digest": "0" * 64}
+    path = f"tasks/{task.pk}/decision?wait=30"
+    assert (await door.post(path, tokens[cast.reviewer], stale)).status == 409
+    assert (await door.post(path, tokens[cast.developer], decision_on(task))).status == 403
+    assert (await door.post(path, tokens[cast.outsider], decision_on(task))).status == 404
+    assert (await door.post("runs?wait=30", tokens[cast.developer], {"agent": "none"})).status == 422
+
+
+async def test_a_decision_is_read_by_who_may_see_its_task(
+    cast: Cast, door: Door, tokens: Tokens, task: ReviewTask
+) -> None:
+    path = f"tasks/{task.pk}/decision"
+    assert (await door.ask(path, tokens[cast.reviewer])).status == 404
+    made = await door.post(path, tokens[cast.reviewer], decision_on(task))
+    for person, status in ((cast.reviewer, 200), (cast.developer, 200), (cast.outsider, 404)):
+        assert (await door.ask(path, tokens[person])).status == status
+    assert (await door.ask(path, tokens[cast.developer])).json == made.json

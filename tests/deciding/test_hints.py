@@ -14,8 +14,10 @@ from uuid import uuid4
 import pytest
 from channels.layers import channel_layers
 from pytest_django import Settings
+from redis.asyncio.client import PubSub
+from redis.exceptions import RedisError
 
-from reviewer import live
+from reviewer import channel_layer, live
 
 
 @pytest.fixture
@@ -102,6 +104,46 @@ async def test_a_connection_that_was_closed_while_nobody_sent_loses_no_hint() ->
     assert [(await receiver.receive(channel))["n"] for _ in range(2)] == [0, 1]
     await sender.close_pools()
     await receiver.close_pools()
+
+
+async def test_names_are_told_to_all_who_hear_however_long_nobody_spoke_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(channel_layer, "SILENCE", 0.05)
+    sender, hearer = channel_layers.make_backend("default"), channel_layers.make_backend("default")
+    names = {live.rest(uuid4()), live.queue_group(7)}
+    heard = hearer.hear()
+    assert await anext(heard) == ()  # it is sure to hear from now on
+    following = asyncio.create_task(anext(heard))
+    await asyncio.sleep(1)
+    assert not following.done()
+    await sender.group_send_all([(live.run_group(uuid4()), {"type": "n"})], told=names)
+    assert set(await asyncio.wait_for(following, 30)) == names
+    await heard.aclose()
+    await sender.close_pools()
+    await hearer.close_pools()
+
+
+async def test_who_hears_nothing_more_from_redis_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel_layer, "SILENCE", 0.05)
+    layer = channel_layers.make_backend("default")
+    heard = layer.hear()
+    await anext(heard)
+    monkeypatch.setattr(PubSub, "ping", lambda _: asyncio.sleep(0))  # it goes out and nothing comes back
+    with pytest.raises(RedisError):
+        await asyncio.wait_for(anext(heard), 30)
+    await layer.close_pools()
+
+
+def test_that_a_run_rests_is_told_at_once_with_all_that_waits(
+    sent: list[tuple[float, list[tuple[str, Any]]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "SECONDS_BETWEEN", 3600)
+    run = uuid4()
+    live._send(live.run_group(run), {"type": "run.hint", "run": str(run)})
+    live._send(live.rest(run), {"type": live.REST, "run": str(run)})
+    live._current().thread.submit(int).result(timeout=60)
+    assert [group for _, hints in sent for group, _ in hints] == [live.run_group(run), live.rest(run)]
 
 
 def test_a_layer_that_does_not_answer_holds_nobody_up(silent_layer: None) -> None:

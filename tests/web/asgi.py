@@ -15,6 +15,7 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 class Asked:
     """A request, and what has been sent of its answer."""
 
+    sent: bytes = b""
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
@@ -27,10 +28,10 @@ class Asked:
         return json.loads(self.body)
 
     async def receive(self) -> dict[str, Any]:
-        """Give the empty body, then nothing until the client is gone."""
+        """Give the request's body, then nothing until the client is gone."""
         if not self._is_read:
             self._is_read = True
-            return {"type": "http.request", "body": b"", "more_body": False}
+            return {"type": "http.request", "body": self.sent, "more_body": False}
         await self.gone.wait()
         return {"type": "http.disconnect"}
 
@@ -44,10 +45,11 @@ class Asked:
             self.body += message.get("body", b"")
 
 
-def scope_of(path: str, *, token: str = "", method: str = "GET") -> dict[str, Any]:
+def scope_of(path: str, *, token: str = "", method: str = "GET", key: str = "") -> dict[str, Any]:
     """Return the scope of a request for an address with its query."""
     path, _, query = path.partition("?")
-    headers = [(b"host", b"127.0.0.1"), *([(b"authorization", f"Bearer {token}".encode())] if token else [])]
+    given = {"host": "127.0.0.1", "authorization": token and f"Bearer {token}", "idempotency-key": key}
+    headers = [(name.encode(), value.encode()) for name, value in given.items() if value]
     return {
         "type": "http",
         "http_version": "1.1",
