@@ -398,11 +398,6 @@ def get_run(user: User, run_id: UUID) -> Run:
 _open_pauses = Compiled(
     lambda run_id: Pause.objects.filter(run=run_id, status__in=sorted(OPEN_PAUSE)).only("status"), SOME_ID
 )
-_run_alone = Compiled(lambda run_id: Run.objects.filter(pk=run_id).only("status", "error"), SOME_ID)
-_pause_of_task = Compiled(
-    lambda task_id: Pause.objects.select_related("run").filter(tasks=task_id).only("status", "run__status"),
-    SOME_ID,
-)
 ON_ITS_WAY = frozenset({PauseStatus.ANSWERED, PauseStatus.DELIVERING})
 MAY_WORK = frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING})
 
@@ -416,21 +411,9 @@ def is_at_work(run: Run) -> bool:
     return run.status in {RunStatus.QUEUED, RunStatus.RUNNING}
 
 
-def is_still_at_work(run_id: UUID) -> bool:
-    """Say it of the run as it is now. Whoever asks has seen the run before: this looks at no rights."""
-    run = _run_alone.first(run_id)
-    return run is not None and is_at_work(run)
-
-
 def is_on_its_way(pause: Pause) -> bool:
     """Say whether what was decided at a pause will take effect without anybody doing anything."""
     return pause.status in ON_ITS_WAY and pause.run.status in MAY_WORK
-
-
-def is_still_on_its_way(task_id: UUID) -> bool:
-    """Say it of a task's pause as it is now. Whoever asks has seen the task: this looks at no rights."""
-    pause = _pause_of_task.first(task_id)
-    return pause is not None and is_on_its_way(pause)
 
 
 _last_decision = Compiled(

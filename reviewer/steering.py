@@ -26,7 +26,6 @@ from reviewer.errors import Conflict, NotAllowed
 from reviewer.models import ReviewTask
 
 
-@transaction.atomic
 def start_run(agent: str, *, input: Json, by: User) -> Run:
     """Start a run in this person's name, who then can never decide its tasks."""
     if not permissions.can_start_runs(by):

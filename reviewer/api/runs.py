@@ -30,7 +30,7 @@ def start_run(request: ApiRequest, body: StartRun, wait: Seconds = 0) -> Any:
     """
     started = _start_run(request, body)
     run_id = told_id(started, "id")
-    answer_later(request, wait, _rest(run_id), path=_address(run_id))
+    answer_later(request, wait, Awaited({live.rest(run_id)}), path=_address(run_id))
     return started
 
 
@@ -53,13 +53,8 @@ def read_run(request: ApiRequest, run_id: UUID, wait: Seconds = 0) -> RunShape:
     """
     run = queries.get_run(request.auth, run_id)
     if wait and queries.is_at_work(run):
-        hold_back(request, wait, _rest(run_id))
+        hold_back(request, wait, Awaited({live.rest(run_id)}))
     return run_shape(run, reader=request.auth)
-
-
-def _rest(run_id: UUID) -> Awaited:
-    """Return what tells that a run is not at work any more."""
-    return Awaited({live.rest(run_id)}, lambda: not queries.is_still_at_work(run_id))
 
 
 def _address(run_id: UUID) -> str:
@@ -108,7 +103,7 @@ def add_input(request: ApiRequest, run_id: UUID, body: NewInput, wait: Seconds =
     With `wait`, the answer comes as soon as the run is not at work, as *Read a run* gives it.
     """
     given = _add_input(request, run_id, body)
-    answer_later(request, wait, _rest(run_id), path=_address(run_id))
+    answer_later(request, wait, Awaited({live.rest(run_id)}), path=_address(run_id))
     return given
 
 

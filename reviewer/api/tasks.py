@@ -91,7 +91,7 @@ def decide(request: ApiRequest, task_id: UUID, body: NewDecision, wait: Seconds 
     somebody who never opened all of it: get the task first.
     """
     made = _decide(request, task_id, body)
-    answer_later(request, wait, _effect(task_id, run_id=told_id(made, "run")))
+    answer_later(request, wait, Awaited({live.rest(told_id(made, "run"))}))
     return made
 
 
@@ -122,13 +122,8 @@ def read_decision(request: ApiRequest, task_id: UUID, wait: Seconds = 0) -> Deci
     """
     decision = queries.get_decision(request.auth, task_id)
     if wait and queries.is_on_its_way(decision.task.pause):
-        hold_back(request, wait, _effect(task_id, run_id=decision.task.run_id))
+        hold_back(request, wait, Awaited({live.rest(decision.task.run_id)}))
     return decision_for(decision, reader=request.auth)
-
-
-def _effect(task_id: UUID, *, run_id: UUID) -> Awaited:
-    """Return what tells that a decision is not on its way any more."""
-    return Awaited({live.rest(run_id)}, lambda: not queries.is_still_on_its_way(task_id))
 
 
 @router.post("/tasks/{uuid:task_id}/claim", response={200: Task, **REFUSALS}, summary="Claim a task")

@@ -2,9 +2,9 @@
 
 An operation that finds nothing calls ``hold_back``. Its request then ends without an answer, and ``Waits``,
 which stands before Django, asks again once something has come. When that may be, hints by the names that the
-operation gave tell; whether it is so, the operation's own quick check. What is answered is always read by a
-request like any other, with the token and the rights of that moment. Between two looks a wait has neither a
-thread nor a connection.
+operation gave tell; where most of them would be in vain, it has a quick check of its own. What is answered is
+always read by a request like any other, with the token and the rights of that moment. Between two looks a
+wait has neither a thread nor a connection.
 
 An operation that changes something does so once, commits, and calls ``answer_later``: its own answer is kept
 from the client, and all that follows are looks by GET. So nothing is done twice, and nothing is lost with the
@@ -54,10 +54,10 @@ Seconds = Annotated[
 
 @dataclass(frozen=True)
 class Awaited:
-    """What is waited for: by which names hints tell of it, and a quick check whether it has come."""
+    """What is waited for: by which names hints tell of it; and, where they often mean others, a check."""
 
     names: Collection[str]
-    has_come: Callable[[], bool]
+    has_come: Callable[[], bool] | None = None
 
 
 @dataclass
@@ -151,9 +151,9 @@ class Waits:
                     gone, body = asyncio.create_task(_next(receive)), _no_body
                 if wait.path:
                     scope = {**scope, "method": "GET", "path": wait.path, "raw_path": wait.path.encode()}
-                listener.names = found.names
+                listener.wait_for(found.names)
                 until = min(loop.time() + again, deadline)
-                await self._until_it_has_come(found.has_come, listener.woken, gone, until)
+                await self._until_it_has_come(found, listener.woken, gone, until)
                 again = min(2 * again, LOOK_AGAIN)
                 wait = _Wait(is_last_look=loop.time() >= deadline)
         finally:
@@ -161,16 +161,16 @@ class Waits:
                 gone.cancel()
 
     async def _until_it_has_come(
-        self, has_come: Callable[[], bool], woken: asyncio.Event, gone: asyncio.Task[Message], deadline: float
+        self, awaited: Awaited, woken: asyncio.Event, gone: asyncio.Task[Message], deadline: float
     ) -> None:
-        """Return when it has come, when the client has left, or at the deadline."""
+        """Return when it seems to have come, when the client has left, or at the deadline."""
         loop = asyncio.get_running_loop()
         while not gone.done() and (seconds := deadline - loop.time()) > 0:
             await _first_of(gone, woken, seconds=seconds)
             if not woken.is_set():
                 return
             woken.clear()
-            if await self._in_thread(partial(_is_so, has_come)):
+            if awaited.has_come is None or await self._in_thread(partial(_is_so, awaited.has_come)):
                 return
 
 
@@ -222,14 +222,24 @@ async def _first_of(gone: asyncio.Task[Any], woken: asyncio.Event, *, seconds: f
 
 @dataclass(eq=False)
 class _Listener:
-    """One wait: woken by every hint until it knows what it waits for, then by those that tell of it."""
+    """One wait: it keeps what is told until it knows what it waits for; then that wakes it."""
 
     names: Collection[str] | None = None
     woken: asyncio.Event = field(default_factory=asyncio.Event)
+    _kept: set[str] = field(default_factory=set)
 
-    def is_meant(self, told: Collection[str]) -> bool:
-        """Say whether what was told may be what this one waits for."""
-        return not told or self.names is None or any(name in self.names for name in told)
+    def wait_for(self, names: Collection[str]) -> None:
+        """Be woken by these names, also if they were told before."""
+        self.names = names
+        self.tell(self._kept)
+        self._kept.clear()
+
+    def tell(self, told: Collection[str]) -> None:
+        """Hear what is told."""
+        if self.names is None:
+            self._kept.update(told)
+        elif any(name in self.names for name in told):
+            self.woken.set()
 
 
 class _Hints:
@@ -262,14 +272,16 @@ class _Hints:
         while True:
             try:
                 async for told in get_channel_layer().hear():
-                    self._hears = True
-                    self._wake(told)
+                    for listener in self._listeners:
+                        listener.tell(told)
+                    if not self._hears:
+                        self._begin_to_hear()
             except Exception as problem:  # noqa: BLE001  (whatever the layer's transport raises)
                 log.warning("no_hints", problem=repr(problem))
             self._hears = False
             await asyncio.sleep(LOOK_AGAIN)
 
-    def _wake(self, told: Collection[str]) -> None:
+    def _begin_to_hear(self) -> None:
+        self._hears = True
         for listener in self._listeners:
-            if listener.is_meant(told):
-                listener.woken.set()
+            listener.woken.set()
