@@ -3,6 +3,8 @@
 Everything that is stored is as ``channels_redis`` has it. Its own ``group_send`` asks Redis twice about a
 group that nobody is in, which is what most hints go to, and four times about any other.
 
+Messages are sent by a plain thread over a connection of its own: that takes half of what an event loop does.
+
 What is told to all goes by Redis's own publishing, and is stored nowhere: a process hears names, and only
 since it began to listen. That costs nothing for each name that somebody in it waits for.
 """
@@ -14,8 +16,8 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any
 
 from channels_redis.core import RedisChannelLayer
+from redis import Redis, exceptions
 from redis import asyncio as redis
-from redis import exceptions
 
 SILENCE, MOST_SILENCES = 30.0, 2
 """After so many seconds a listener asks whether anybody is there, and gives up when there is no answer."""
@@ -35,27 +37,34 @@ _PUT = """
 class HintLayer(RedisChannelLayer):
     """The layer of ``channels_redis`` on one Redis."""
 
-    async def group_send_all(
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        (host,) = ({**host} for host in self.hosts)
+        self._sending = Redis.from_url(host.pop("address"), **host)
+        # Its channels are Redis's own, which do not keep databases apart as its keys do.
+        self._told = f"{self.prefix}.told.{self._sending.get_connection_kwargs().get('db', 0)}"
+
+    def group_send_all(
         self, messages: Sequence[tuple[str, Mapping[str, Any]]], *, told: Collection[str] = ()
     ) -> None:
         """Send each message to its group, in this order, and tell these names to all who ``hear``."""
         groups = {group for group, _ in messages}
         try:
-            members = await self._members(groups, told)
+            members = self._members(groups, told)
         except exceptions.ConnectionError:  # this one was closed while nobody sent; the next is new
-            members = await self._members(groups, told)
+            members = self._members(groups, told)
         if not any(members.values()):
             return
-        pipe = self.connection(0).pipeline(transaction=False)
+        pipe = self._sending.pipeline(transaction=False)
         at = 0.0
         for group, message in messages:
             if not members[group]:
                 continue
             _, texts, capacities = self._map_channel_keys_to_connection(members[group], dict(message))
             at = max(time.time(), at + 1e-6)  # a channel's messages are in the order of their times
-            limits = [repr(at), int(self.expiry), int(at) - int(self.expiry)]
+            limits: list[str | int] = [repr(at), int(self.expiry), int(at) - int(self.expiry)]
             pipe.eval(_PUT, len(texts), *texts, *limits, *texts.values(), *capacities.values())
-        await pipe.execute()
+        pipe.execute()
 
     async def hear(self) -> AsyncIterator[Collection[str]]:
         """Give the names that are told from now on; the first time, once it is sure to hear them, none."""
@@ -73,26 +82,20 @@ class HintLayer(RedisChannelLayer):
                     yield ()
         raise exceptions.TimeoutError("Redis has not answered for a minute.")
 
-    @property
-    def _told(self) -> str:
-        """The channel of Redis for names; unlike its keys, channels do not keep databases apart."""
-        options = self.connection(0).connection_pool.connection_kwargs
-        return f"{self.prefix}.told.{options.get('db', 0)}"
-
-    async def _members(self, groups: set[str], told: Collection[str]) -> dict[str, list[str]]:
+    def _members(self, groups: set[str], told: Collection[str]) -> dict[str, list[str]]:
         """Return the channels in each group, after the names were told.
 
         Those that joined too long ago are forgotten first.
         """
         oldest = int(time.time()) - int(self.group_expiry)
-        pipe = self.connection(0).pipeline(transaction=False)
+        pipe = self._sending.pipeline(transaction=False)
         if told:
             pipe.publish(self._told, " ".join(told))
         for group in groups:
             assert self.require_valid_group_name(group), "Group name not valid"
             pipe.zremrangebyscore(self._group_key(group), min=0, max=oldest)
             pipe.zrange(self._group_key(group), 0, -1)
-        found = await pipe.execute()
+        found = pipe.execute()
         return {
             group: [channel.decode("utf8") for channel in channels]
             for group, channels in zip(groups, found[bool(told) + 1 :: 2], strict=True)

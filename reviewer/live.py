@@ -10,8 +10,6 @@ names of what is told to all.
 
 from __future__ import annotations
 
-import asyncio
-import atexit
 import os
 import threading
 import time
@@ -104,7 +102,7 @@ def _send(group: str, message: Mapping[str, Any]) -> None:
 
 
 class _Sender:
-    """One thread with one event loop, so that hints keep their order and the layer its connection.
+    """One thread, so that hints keep their order and the layer its connection.
 
     What comes within a moment is sent together: soon after a quiet time, or once a run has come to rest, else
     ten times a second. A hint that is waiting already is not sent twice: one step of a run tells its page a
@@ -113,12 +111,10 @@ class _Sender:
 
     def __init__(self) -> None:
         self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="live")
-        self.loop = asyncio.new_event_loop()
         self._lock = threading.Lock()
         self._waiting: dict[object, tuple[str, dict[str, Any]]] = {}
         self._is_urgent = threading.Event()
         self._sent_at = 0.0
-        atexit.register(self.loop.close)
 
     def take(self, group: str, message: dict[str, Any]) -> bool:
         """Let a hint wait for its turn; say no if too many do."""
@@ -143,14 +139,14 @@ class _Sender:
             hints, self._waiting = list(self._waiting.values()), {}
             self._is_urgent.clear()
         self._sent_at = time.monotonic()
-        self.loop.run_until_complete(_send_each(hints))
+        _send_each(hints)
 
 
-async def _send_each(hints: Sequence[tuple[str, dict[str, Any]]]) -> None:
+def _send_each(hints: Sequence[tuple[str, dict[str, Any]]]) -> None:
     told = {group for group, message in hints if message["type"] in TOLD}
     messages = [hint for hint in hints if hint[1]["type"] != REST]
     try:
-        await get_channel_layer().group_send_all(messages, told=told)
+        get_channel_layer().group_send_all(messages, told=told)
     except Exception as problem:  # noqa: BLE001  (whatever the layer's transport raises; hints may be lost)
         log.warning("hints_lost", groups=sorted({group for group, _ in hints}), problem=repr(problem))
 

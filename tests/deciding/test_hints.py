@@ -38,7 +38,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, list[tuple[str, A
     """Collect what is handed to the layer, and when."""
     batches: list[tuple[float, list[tuple[str, Any]]]] = []
 
-    async def collect(hints: list[tuple[str, Any]]) -> None:
+    def collect(hints: list[tuple[str, Any]]) -> None:
         batches.append((time.monotonic(), hints))
 
     live._current().thread.submit(int).result(timeout=60)
@@ -69,10 +69,10 @@ async def test_many_messages_at_once_reach_each_member_of_their_groups_in_order(
     await layer.group_add(live.run_group(second), channels[2])
     empty = live.run_group(uuid4())
     sent = [(live.run_group(run), {"type": "n", "n": n}) for n in range(40) for run in (first, second)]
-    await layer.group_send_all([(empty, {"type": "n", "n": -1}), *sent])
+    layer.group_send_all([(empty, {"type": "n", "n": -1}), *sent])
     for channel in channels:
         assert [(await layer.receive(channel))["n"] for _ in range(40)] == list(range(40))
-    await layer.group_send_all([(empty, {"type": "n", "n": -1})])
+    layer.group_send_all([(empty, {"type": "n", "n": -1})])
     await layer.close_pools()
 
 
@@ -84,7 +84,7 @@ async def test_a_full_channel_gets_nothing_more_and_keeps_nobody_else_from_their
     layer.channel_capacity = layer.compile_capacities({slow.partition("!")[0] + "*": 5, "specific.*": 1000})
     await layer.group_add(group, slow)
     await layer.group_add(group, quick)
-    await layer.group_send_all([(group, {"type": "n", "n": n}) for n in range(20)])
+    layer.group_send_all([(group, {"type": "n", "n": n}) for n in range(20)])
     assert [(await other.receive(quick))["n"] for _ in range(20)] == list(range(20))
     assert [(await layer.receive(slow))["n"] for _ in range(5)] == list(range(5))
     with pytest.raises(TimeoutError):
@@ -97,10 +97,10 @@ async def test_a_connection_that_was_closed_while_nobody_sent_loses_no_hint() ->
     sender, receiver = channel_layers.make_backend("default"), channel_layers.make_backend("default")
     group, channel = live.run_group(uuid4()), await receiver.new_channel()
     await receiver.group_add(group, channel)
-    await sender.group_send_all([(group, {"type": "n", "n": 0})])
-    number = await sender.connection(0).client_id()
+    sender.group_send_all([(group, {"type": "n", "n": 0})])
+    number = sender._sending.client_id()
     await receiver.connection(0).client_kill_filter(_id=number)
-    await sender.group_send_all([(group, {"type": "n", "n": 1})])
+    sender.group_send_all([(group, {"type": "n", "n": 1})])
     assert [(await receiver.receive(channel))["n"] for _ in range(2)] == [0, 1]
     await sender.close_pools()
     await receiver.close_pools()
@@ -117,7 +117,7 @@ async def test_names_are_told_to_all_who_hear_however_long_nobody_spoke_before(
     following = asyncio.create_task(anext(heard))
     await asyncio.sleep(1)
     assert not following.done()
-    await sender.group_send_all([(live.run_group(uuid4()), {"type": "n"})], told=names)
+    sender.group_send_all([(live.run_group(uuid4()), {"type": "n"})], told=names)
     assert set(await asyncio.wait_for(following, 30)) == names
     await heard.aclose()
     await sender.close_pools()
