@@ -3,6 +3,7 @@
 Whole cycles through the API, one after the other; and what the same agent takes on bare LangGraph.
 """
 
+import contextlib
 import os
 import time
 from collections import Counter
@@ -46,11 +47,12 @@ def _spent(owner_url: str) -> Counter[str]:
     """Return the processor seconds that the product's processes have used so far, by what they are."""
     spent: Counter[str] = Counter()
     for process in psutil.Process().children(recursive=True):
-        words = " ".join(process.cmdline())
-        name = next((told for word, told in NAMES.items() if word in words), None)
-        if name:
-            times = process.cpu_times()
-            spent[name] += times.user + times.system
+        with contextlib.suppress(psutil.NoSuchProcess):  # one that ended meanwhile did none of the work
+            words = " ".join(process.cmdline())
+            name = next((told for word, told in NAMES.items() if word in words), None)
+            if name:
+                times = process.cpu_times()
+                spent[name] += times.user + times.system
     with psycopg.connect(owner_url) as link:
         server = psutil.Process(link.info.backend_pid).parent()
         assert server
