@@ -107,8 +107,8 @@ class DecisionMade(BaseModel):
     effect: str = Field(
         description=(
             "What has become of it: pending (its pause has other calls to decide), answered or delivering "
-            "(on its way), delivered (the agent has it), or why it is not: failed (the tool raised), in_doubt, "
-            "refused by the agent, superseded, withdrawn, expired"
+            "(on its way), delivered (the agent has it), or why it is not: failed (the tool raised), "
+            "in_doubt, refused by the agent, superseded, withdrawn, expired"
         )
     )
     run_status: str = Field(description="The run's own status, as in `RunShape`.")

@@ -28,7 +28,7 @@ from reviewer.api import waiting
 from reviewer.api.waiting import Waits, _Listener
 from reviewer.intake import Desk
 from reviewer.models import AuditEvent, Decision, QueueMembership, ReviewTask
-from reviewer.web.handler import ApiHandler
+from reviewer.web.handler import OneHopHandler
 from tests.cast import Cast, token_of
 from tests.deciding.making import APPROVE, open_refund, pause_run, refund
 from tests.doors import ApiClient, json_of
@@ -47,7 +47,7 @@ class Door:
     """The API as a server has it, and clients that wait at it."""
 
     def __init__(self) -> None:
-        self.handler = ApiHandler()
+        self.handler = OneHopHandler()
         self.waits = Waits(self.handler, in_thread=self.handler.in_thread)
 
     async def ask(self, path: str, token: str) -> Asked:
