@@ -38,6 +38,9 @@ class Doubts:
     new: Sequence[ToolExecution]
 
 
+NO_DOUBTS = Doubts(all=(), new=())
+
+
 def mark_doubts(run: Run) -> Doubts:
     """Mark attempts that were started and are run by nobody now; the caller holds the thread's lock."""
     started = _locked_started.rows(run.pk)

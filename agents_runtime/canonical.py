@@ -31,6 +31,7 @@ Json = Any
 TAG = "~type"
 MAX_DEPTH = 64
 MAX_REPR = 4_000
+_encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 ALREADY_PLAIN = frozenset({str, int, bool, type(None)})
 ONLY_TEXTS = frozenset({str})
 
@@ -87,7 +88,7 @@ def to_json(value: object) -> Json:
 
 
 def _dump(value: Json) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return _encoder.encode(value)
 
 
 def _plain(value: Any, depth: int) -> Json:

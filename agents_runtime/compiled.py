@@ -159,7 +159,7 @@ def insert_new(rows: Sequence[models.Model]) -> list[Any]:
 
 def update(row: models.Model, *names: str, now: Sequence[str] = ()) -> None:
     """Write these columns of a stored row; those in ``now`` get the database's time, which is set on it."""
-    fields = [_meta(row).get_field(name) for name in names]
+    fields = _fields(type(row), names)
     values = [field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields]
     with _cursor() as cursor:
         cursor.execute(_change(type(row), names, tuple(now)), [*values, row.pk])
@@ -175,6 +175,12 @@ def ask(sql: str, *values: object) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
 
 
+def tell(sql: str, *values: object) -> None:
+    """Run a statement that Django has no words for, and that returns nothing."""
+    with _cursor() as cursor:
+        cursor.execute(sql, values)
+
+
 def _meta(model: models.Model | type[models.Model]) -> Any:
     return model._meta  # noqa: SLF001  Django documents it as public
 
@@ -187,6 +193,11 @@ def _given(row: models.Model) -> dict[str, Any]:
         for field, value in values.items()
         if not isinstance(value, DatabaseDefault) and not (field.auto_created and value is None)
     }
+
+
+@cache
+def _fields(model: type[models.Model], names: tuple[str, ...]) -> Sequence[Any]:
+    return [_meta(model).get_field(name) for name in names]
 
 
 @cache

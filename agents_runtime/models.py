@@ -96,10 +96,13 @@ class RunQuerySet(models.QuerySet["Run"]):
 class Run(models.Model):
     """One LangGraph thread of one agent, from its first input to its end.
 
-    ``moment`` is on locked runs only: the time of the transaction that holds the lock.
+    ``moment`` is on locked runs only: the time of the transaction that holds the lock. Whether it has any
+    pauses, and attempts that were started, is on those that are locked for a turn.
     """
 
     moment: dt.datetime
+    has_pauses: bool
+    has_started: bool
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     agent = models.ForeignKey(AgentSpec, on_delete=models.PROTECT, related_name="runs")

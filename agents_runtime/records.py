@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from agents_runtime.canonical import storable
 from agents_runtime.compiled import SOME_ID, Compiled, update
 from agents_runtime.errors import NotFound, StaleEpoch
-from agents_runtime.models import Pause, Run
-from agents_runtime.states import OPEN_PAUSE
+from agents_runtime.models import Pause, Run, ToolExecution
+from agents_runtime.states import OPEN_PAUSE, ExecutionStatus
 
 TABLE = Run._meta.db_table  # noqa: SLF001  Django documents it as public
 
@@ -39,12 +39,17 @@ def _locked(run_id: UUID) -> QuerySet[Run]:
     return (
         Run.objects.select_for_update(of=("self",))
         .select_related("agent")
-        .annotate(**{"moment": Now()})  # noqa: PIE804  the plugin knows no annotation that a model declares
+        .annotate(**{"moment": Now()})  # noqa: PIE804  as below
         .filter(pk=run_id)
     )
 
 
 _locked_run = Compiled(_locked, SOME_ID)
+_SEEN_IN_A_TURN = {  # in a mapping, because the plugin knows no annotation that a model declares
+    "has_pauses": Exists(Pause.objects.filter(run=OuterRef("pk"))),
+    "has_started": Exists(ToolExecution.objects.filter(run=OuterRef("pk"), status=ExecutionStatus.STARTED)),
+}
+_locked_for_turn = Compiled(lambda run_id: _locked(run_id).annotate(**_SEEN_IN_A_TURN), SOME_ID)
 _locked_frame = Compiled(lambda run_id: _locked(run_id).defer(*LONG_TEXTS, *LONG_TEXTS_OF_AGENT), SOME_ID)
 _locked_open_pauses = Compiled(
     lambda run_id: Pause.objects.select_for_update().filter(run=run_id, status__in=OPEN_PAUSE), SOME_ID
@@ -68,14 +73,27 @@ def lock_run(run_id: UUID, epoch: int | None = None) -> Run:
     Its ``moment`` is the time of this transaction by the database's clock.
     """
     run = _existing(_locked_run.first(run_id))
-    if epoch is not None and run.epoch != epoch:
-        raise StaleEpoch(f"{run.short_id} is in epoch {run.epoch}, not {epoch}.")
-    return run
+    return run if epoch is None else _in_epoch(run, epoch)
+
+
+def lock_for_turn(run_id: UUID, epoch: int) -> Run:
+    """Lock a run of this epoch, and see whether it has pauses, and attempts that were started.
+
+    Only the worker that holds the run in its present epoch adds any, so what is seen before the row is locked
+    is so still: that worker is the one who asks.
+    """
+    return _in_epoch(_existing(_locked_for_turn.first(run_id)), epoch)
 
 
 def lock_frame(run_id: UUID) -> Run:
     """Lock a run as ``lock_run`` does, without the long texts of it: a tool call needs none of them."""
     return _existing(_locked_frame.first(run_id))
+
+
+def _in_epoch(run: Run, epoch: int) -> Run:
+    if run.epoch != epoch:
+        raise StaleEpoch(f"{run.short_id} is in epoch {run.epoch}, not {epoch}.")
+    return run
 
 
 def _existing(run: Run | None) -> Run:

@@ -18,7 +18,7 @@ from agents_runtime.canonical import decode, encode
 from agents_runtime.compiled import SOME_ID, Compiled, insert, insert_new, update
 from agents_runtime.desk import OpenedPause, get_desk
 from agents_runtime.fates import Fate, fate_of
-from agents_runtime.messages import messages_of, plain
+from agents_runtime.messages import messages_of
 from agents_runtime.models import Pause, Run, RunStep
 from agents_runtime.payloads import Asked, read, read_breakpoint
 from agents_runtime.records import as_name, open_pauses
@@ -100,8 +100,8 @@ def settle(run: Run, state: ThreadState, step: Step | None = None) -> list[Pause
     if not state.exists:
         _settle_without_thread(run, step)
         return []
-    doubts = attempts.mark_doubts(run)
-    settlement = _Settlement(run, state, step, open_pauses(run))
+    doubts = attempts.mark_doubts(run) if run.has_started else attempts.NO_DOUBTS
+    settlement = _Settlement(run, state, step, open_pauses(run) if run.has_pauses else [])
     _note_state(settlement)
     _close_pauses(settlement)
     _open_pauses(settlement)
@@ -153,7 +153,7 @@ def _note_state(settlement: _Settlement) -> None:
 
 def _shown(state: ThreadState) -> str:
     shown = {
-        "values": plain(state.values),
+        "values": state.plain_values,
         "next": list(state.next),
         "tasks": sorted(state.tasks),
         "interrupts": [raised.id for raised in state.interrupts],
@@ -240,6 +240,8 @@ def _refused(run: Run, found: _Found) -> Pause | None:
 
 def _earlier(run: Run, interrupt_ids: Sequence[str]) -> dict[str, Pause]:
     """Return the latest pause of each interrupt that was met before."""
+    if not run.has_pauses:
+        return {}
     return {pause.interrupt_id: pause for pause in _met_before.rows(run.pk, interrupt_ids)}
 
 
@@ -310,6 +312,6 @@ def _finish(run: Run, state: ThreadState) -> None:
     if run.status == RunStatus.FINISHED:
         return
     run.become(RunStatus.FINISHED)
-    run.output, run.error, run.finished_at = encode(plain(state.values)), "", run.moment
+    run.output, run.error, run.finished_at = encode(state.plain_values), "", run.moment
     run.trouble = ""
     get_desk().run_finished(run)

@@ -25,7 +25,7 @@ from agents_runtime.engine import Engine
 from agents_runtime.errors import AgentUnavailable, StaleEpoch
 from agents_runtime.models import Pause, Run, RunStep
 from agents_runtime.payloads import resume_value
-from agents_runtime.records import changeable, lock_run, read_run, save_changes
+from agents_runtime.records import changeable, lock_for_turn, lock_run, read_run, save_changes
 from agents_runtime.settling import fail, is_held_by_breakpoint, place_of, settle
 from agents_runtime.states import PauseStatus, RunStatus, Trouble
 from agents_runtime.thread_state import (
@@ -114,7 +114,7 @@ def turn(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None)
 
     Raises ``StaleEpoch`` if another worker holds the thread now; then nothing is written.
     """
-    run = lock_run(run_id, epoch)
+    run = lock_for_turn(run_id, epoch)
     before = changeable(run)
     if step is not None:
         streams.keep(run, step.outcome.steps)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from uuid import UUID
 
 from agents_runtime.canonical import Json
 from agents_runtime.errors import Problem
+from agents_runtime.messages import plain
 from agents_runtime.models import RunStep
 
 
@@ -46,6 +48,11 @@ class ThreadState:
     interrupts: tuple[RaisedInterrupt, ...] = ()
     errors: tuple[str, ...] = ()
     breakpoint_id: str = ""
+
+    @cached_property
+    def plain_values(self) -> Json:
+        """The values as JSON; they may be many."""
+        return plain(self.values)
 
     @property
     def is_at_breakpoint(self) -> bool:

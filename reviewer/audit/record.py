@@ -16,9 +16,8 @@ from uuid import UUID
 from django.db import connection
 
 from agents_runtime.canonical import Json, storable
-from agents_runtime.compiled import ask
+from agents_runtime.compiled import tell
 from reviewer.accounts.models import User
-from reviewer.models import AuditEvent
 
 SYSTEM = "Countersign"
 PAYLOAD_VERSION = 1
@@ -26,6 +25,7 @@ MAX_SAFE_INTEGER = 2**53 - 1
 MOST_AT_ONCE = 20
 """Rows of one statement: each number makes another one, which every session prepares."""
 Fact = str | bool | int | None
+_encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _GIVEN = (
     "type", "payload", "actor_id", "actor_name", "run_id", "task_id", "queue_id", "agent", "tool", "outcome",
 )  # fmt: skip
@@ -44,32 +44,26 @@ class Subject:
     facts: Mapping[str, Fact] = field(default_factory=dict)
 
 
-def record(type: str, *, actor: User | None = None, subject: Subject) -> AuditEvent:
-    """Write one event in the current transaction and return it. ``actor`` None: the product itself."""
-    (event,) = record_all([(type, subject)], actor=actor)
-    return event
+def record(type: str, *, actor: User | None = None, subject: Subject) -> None:
+    """Write one event in the current transaction. ``actor`` None: the product itself."""
+    record_all([(type, subject)], actor=actor)
 
 
-def record_all(events: Sequence[tuple[str, Subject]], *, actor: User | None = None) -> list[AuditEvent]:
+def record_all(events: Sequence[tuple[str, Subject]], *, actor: User | None = None) -> None:
     """Write events in this order, at one time, as ``record`` does."""
     if not connection.in_atomic_block:
         raise RuntimeError("An audit event is written only inside the transaction of the change it tells of.")
     rows = [_row(type, actor, subject) for type, subject in events]
-    found: list[tuple[object, ...]] = []
     for start in range(0, len(rows), MOST_AT_ONCE):
         part = rows[start : start + MOST_AT_ONCE]
-        found += ask(_insertion(len(part)), *(value for row in part for value in row))
-    return [
-        AuditEvent(**dict(zip(("id", "at", *_GIVEN), (*filled, *row), strict=True)))
-        for filled, row in zip(found, rows, strict=True)
-    ]
+        tell(_insertion(len(part)), *(value for row in part for value in row))
 
 
 @cache
 def _insertion(count: int) -> str:
     row = f"({', '.join(['%s'] * len(_GIVEN))})"
     columns, rows = ", ".join(_GIVEN), ", ".join([row] * count)
-    return f"INSERT INTO reviewer_auditevent ({columns}) VALUES {rows} RETURNING id, at"  # noqa: S608  no value
+    return f"INSERT INTO reviewer_auditevent ({columns}) VALUES {rows}"  # noqa: S608  no value
 
 
 def _row(type: str, actor: User | None, subject: Subject) -> tuple[object, ...]:
@@ -101,7 +95,7 @@ def _row(type: str, actor: User | None, subject: Subject) -> tuple[object, ...]:
 
 def canonical(payload: Json) -> str:
     """Return the RFC 8785 text of a payload: it holds no float, and its keys are the code's own names."""
-    return json.dumps(payload, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _encoder.encode(payload)
 
 
 def _actor(actor: User | None) -> dict[str, object]:
