@@ -26,6 +26,13 @@ def _only_known_changes(name: str, table: states.Transitions) -> pgtrigger.FSM:
     return pgtrigger.FSM(name=name, field="status", transitions=states.pairs(table))
 
 
+LONG_TEXTS_OF_RUN = (
+    *("input", "pending_input", "output", "state"),
+    *("agent__input_schema", "agent__example_input", "agent__tools", "agent__gates"),
+)
+"""Of a run and its agent: a card holds all that it shows, and these may be a thousand times as long."""
+
+
 class AgentSpec(models.Model):
     """One agent as a worker last saw it; the web reads this row and never imports the agent's code."""
 

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from agents_runtime.canonical import storable
 from agents_runtime.compiled import SOME_ID, Compiled, update
 from agents_runtime.errors import NotFound, StaleEpoch
-from agents_runtime.models import Pause, Run, ToolExecution
+from agents_runtime.models import LONG_TEXTS_OF_RUN, Pause, Run, ToolExecution
 from agents_runtime.states import OPEN_PAUSE, ExecutionStatus
 
 TABLE = Run._meta.db_table  # noqa: SLF001  Django documents it as public
@@ -31,8 +31,6 @@ CHANGEABLE = (
     "finished_at",
 )
 _run = Compiled(lambda run_id: Run.objects.select_related("agent").filter(pk=run_id), SOME_ID)
-LONG_TEXTS = ("input", "pending_input", "output", "state")
-LONG_TEXTS_OF_AGENT = ("agent__input_schema", "agent__example_input", "agent__tools", "agent__gates")
 
 
 def _locked(run_id: UUID) -> QuerySet[Run]:
@@ -50,7 +48,7 @@ _SEEN_IN_A_TURN = {  # in a mapping, because the plugin knows no annotation that
     "has_started": Exists(ToolExecution.objects.filter(run=OuterRef("pk"), status=ExecutionStatus.STARTED)),
 }
 _locked_for_turn = Compiled(lambda run_id: _locked(run_id).annotate(**_SEEN_IN_A_TURN), SOME_ID)
-_locked_frame = Compiled(lambda run_id: _locked(run_id).defer(*LONG_TEXTS, *LONG_TEXTS_OF_AGENT), SOME_ID)
+_locked_frame = Compiled(lambda run_id: _locked(run_id).defer(*LONG_TEXTS_OF_RUN), SOME_ID)
 _locked_open_pauses = Compiled(
     lambda run_id: Pause.objects.select_for_update().filter(run=run_id, status__in=OPEN_PAUSE), SOME_ID
 )

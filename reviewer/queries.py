@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from agents_runtime import runs as front_door
 from agents_runtime.canonical import storable
 from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled
-from agents_runtime.models import AgentSpec, Pause, RegistrationProblem, Run
+from agents_runtime.models import LONG_TEXTS_OF_RUN, AgentSpec, Pause, RegistrationProblem, Run
 from agents_runtime.states import OPEN_PAUSE, ExecutionStatus, PauseStatus, RunStatus
 from reviewer.accounts import permissions
 from reviewer.accounts.models import Role, User
@@ -91,10 +91,13 @@ class AuditFilter:
 
 
 def visible_tasks(user: User) -> QuerySet[ReviewTask]:
-    """Return the tasks this person may see, each once."""
-    return ReviewTask.objects.filter(
-        pk__in=ReviewTask.objects.filter(permissions.visible_tasks(user)).values("pk")
-    ).select_related("queue", "run", "run__agent", "pause", "policy", "claimed_by", "assigned_to")
+    """Return the tasks this person may see, each once; of their runs without the long texts."""
+    visible = ReviewTask.objects.filter(permissions.visible_tasks(user)).values("pk")
+    return (
+        ReviewTask.objects.filter(pk__in=visible)
+        .select_related("queue", "run", "run__agent", "pause", "policy", "claimed_by", "assigned_to")
+        .defer("pause__value", *(f"run__{name}" for name in LONG_TEXTS_OF_RUN))
+    )
 
 
 _any_task = Compiled(lambda task_id: visible_tasks(User(role=Role.AUDITOR)).filter(pk=task_id), SOME_ID)
