@@ -155,10 +155,15 @@ def _seen(
 
 
 @lru_cache(maxsize=128)
-def _listing(sees_all: bool, names: tuple[str, ...], limit: int, offset: int) -> Compiled[ReviewTask]:
+def _listing(
+    sees_all: bool, status: str, names: tuple[str, ...], limit: int, offset: int
+) -> Compiled[ReviewTask]:
+    """Return the query for one part of a list; each status has its own, for few of all tasks are open."""
+
     def make(user_id: int, _: str, *values: object) -> QuerySet[ReviewTask]:
         user = User(role=Role.AUDITOR) if sees_all else User(pk=user_id)
         found = visible_tasks(user).filter(**dict(zip(names, values, strict=True)))
+        found = found.filter(status=status) if status else found
         return found.order_by(*URGENT_FIRST)[offset : offset + limit]
 
     examples = (SOME_ID if name == "run_id" else f"some {name}" for name in names)
@@ -166,13 +171,26 @@ def _listing(sees_all: bool, names: tuple[str, ...], limit: int, offset: int) ->
 
 
 def list_tasks(
-    user: User, *, limit: int, offset: int = 0, **conditions: object
+    user: User,
+    *,
+    limit: int,
+    offset: int = 0,
+    status: str = "",
+    queue: str = "",
+    run: UUID | None = None,
 ) -> tuple[Sequence[ReviewTask], int]:
-    """Return a part of the tasks this person may see that fit, most urgent first, and how many there are."""
-    listing = _listing(permissions.sees_all_queues(user), tuple(conditions), limit, offset)
+    """Return a part of the tasks this person may see that fit, most urgent first, and how many there are.
+
+    ``queue`` is a slug; what is empty does not filter.
+    """
+    asked = {"queue__slug": queue, "run_id": run}
+    conditions = {name: value for name, value in asked.items() if value}
+    listing = _listing(permissions.sees_all_queues(user), status, tuple(conditions), limit, offset)
     part = listing.rows(user.pk, user.reference, *conditions.values())
     if len(part) < limit and (part or not offset):
         return part, offset + len(part)
+    if status:
+        conditions["status"] = status
     return part, visible_tasks(user).filter(**conditions).count()
 
 

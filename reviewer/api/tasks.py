@@ -48,9 +48,15 @@ class TaskFilter(BaseModel):
 @router.get("/tasks", response={200: Page[TaskRow], 401: Problem, 422: Problem}, summary="List tasks")
 def list_tasks(request: ApiRequest, wanted: Query[TaskFilter]) -> Page[TaskRow]:
     """The tasks one may see, most urgent first. With `wait`, as soon as there is one that fits."""
-    conditions = {"status": wanted.status, "queue__slug": wanted.queue, "run_id": wanted.run}
-    given = {name: value for name, value in conditions.items() if value not in (None, "")}
-    find = partial(queries.list_tasks, request.auth, limit=wanted.limit, offset=wanted.offset, **given)
+    find = partial(
+        queries.list_tasks,
+        request.auth,
+        limit=wanted.limit,
+        offset=wanted.offset,
+        status=wanted.status or "",
+        queue=wanted.queue,
+        run=wanted.run,
+    )
     part, total = find()
     if wanted.wait and not part:
         hold_back(request, wanted.wait, Awaited(_names(request, wanted), lambda: bool(find()[0])))

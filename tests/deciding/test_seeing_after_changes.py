@@ -44,7 +44,7 @@ def _same_as_django(people: list[User], tasks: list[ReviewTask], queue_ids: list
         assert ({task.pk for task in listed}, total) == (seen, len(seen))
         for task in tasks:
             assert queries.visible_in_run(person, task.run) == seen & {task.pk}
-            part, _count = queries.list_tasks(person, limit=50, run_id=task.run_id, status="open")
+            part, _count = queries.list_tasks(person, limit=50, run=task.run_id, status="open")
             assert {found.pk for found in part} <= seen & {task.pk}
         for queue_id in queue_ids:
             is_member = person.role != Role.AUDITOR and person.memberships.filter(queue=queue_id).exists()

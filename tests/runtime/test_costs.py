@@ -81,11 +81,11 @@ def test_a_run_takes_so_many_statements_and_no_more(cast: Cast, sent: Counter[st
     sent.clear()
     steps.advance(run.pk)
     finishing = Counter(sent)
-    assert starting["statements"] <= 44
+    assert starting["statements"] <= 40
     assert starting["COMMIT"] <= 3
     assert deciding["statements"] <= 10
     assert deciding["COMMIT"] <= 1
-    assert finishing["statements"] <= 50
+    assert finishing["statements"] <= 47
     assert finishing["COMMIT"] <= 4
 
 
