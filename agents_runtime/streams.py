@@ -158,11 +158,9 @@ class Reporter:
         self._told.update(step.key for step in steps)
 
     def _report_now_and_then(self) -> None:
-        try:
-            while not self._over.wait(SECONDS_BETWEEN_REPORTS):
-                self._report(self.rest())
-        finally:
-            connection.close()
+        while not self._over.wait(SECONDS_BETWEEN_REPORTS):
+            self._report(self.rest())
+            connection.close()  # back into the pool: the step's own gates may wait for one
 
     def _report(self, steps: Sequence[RunStep]) -> None:
         try:
