@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, TypedDict
 
 import pytest
+from django.db import connection
 from django.db.models import F
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.graph import StateGraph
@@ -134,6 +135,22 @@ def test_a_long_step_tells_meanwhile_what_it_did_though_no_model_speaks() -> Non
 
     at_once(lambda: advance(run), watch)
     assert effects.count("look") == 1
+
+
+def _connections_in_use() -> int:
+    pool: Any = connection.pool  # type: ignore[attr-defined]
+    stats = pool.get_stats()
+    return int(stats["pool_size"] - stats["pool_available"])
+
+
+def test_who_reports_keeps_no_connection_until_the_next_report() -> None:
+    run = runs.start("t-per-call", input=script([call("look", what="x")]), requested_by="tests")
+    before = _connections_in_use()
+    with Reporter(run) as reporter:
+        reporter.take(("tasks", {"id": "1", "name": "n", "result": {"x": 1}}))
+        reporter.report_meanwhile()
+        wait_until(lambda: RunStep.objects.filter(run=run).exists())
+        wait_until(lambda: _connections_in_use() == before)
 
 
 def test_what_a_stale_worker_did_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,8 @@ pytestmark = pytest.mark.usefixtures("committed_db")
 
 @pytest.mark.parametrize("path", ["/healthz", "/login/", "/api/v1/tasks", "/nowhere", "/static/nothing.css"])
 async def test_a_request_takes_one_hop(cast: Cast, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    handler, token = OneHopHandler(), await asyncio.to_thread(token_of, cast.reviewer)
+    handler = OneHopHandler()
+    token = await handler.in_thread(lambda: token_of(cast.reviewer))
     await ask(handler, path, token=token)
     loop, hops = asyncio.get_running_loop(), []
 
@@ -49,7 +50,8 @@ async def test_a_request_takes_one_hop(cast: Cast, path: str, monkeypatch: pytes
 
 
 async def test_the_thread_of_a_request_begins_and_ends_it_and_gives_the_connection_back(cast: Cast) -> None:
-    handler, token = OneHopHandler(), await asyncio.to_thread(token_of, cast.reviewer)
+    handler = OneHopHandler()
+    token = await handler.in_thread(lambda: token_of(cast.reviewer))
     seen: list[tuple[str, str, bool]] = []
 
     def note(signal: Any, **_: Any) -> None:
@@ -70,7 +72,8 @@ async def test_the_thread_of_a_request_begins_and_ends_it_and_gives_the_connecti
 
 
 async def test_more_requests_than_threads_all_get_their_answer(cast: Cast) -> None:
-    handler, token = OneHopHandler(), await asyncio.to_thread(token_of, cast.reviewer)
+    handler = OneHopHandler()
+    token = await handler.in_thread(lambda: token_of(cast.reviewer))
     answers = await asyncio.gather(*(ask(handler, "/api/v1/tasks", token=token) for _ in range(60)))
     assert {answer.status for answer in answers} == {200}
 
