@@ -53,7 +53,7 @@ MUTANTS = (
     Mutant(
         "epoch check of a turn",
         "agents_runtime/records.py",
-        "    if epoch is not None and run.epoch != epoch:\n",
+        "    if run.epoch != epoch:\n",
         "    if False:\n",
     ),
     Mutant("epoch check of the gate", LEDGER, "    if run.epoch != call.epoch:\n", "    if False:\n"),

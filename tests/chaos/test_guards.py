@@ -9,7 +9,9 @@ from agents_runtime import ledger, records, thread_lock
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.models import Run, ToolExecution
 from agents_runtime.thread_state import GateStop
+from tests.chaos.mutants import MUTANTS, Mutant
 from tests.runtime.driving import APPROVE, answer, attempts, call, pending, script, start
+from tests.servers import PROJECT
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -89,3 +91,8 @@ def test_a_worker_of_an_old_epoch_opens_no_call(runtime: None) -> None:
     assert isinstance(stopped, GateStop)
     assert stopped.kind == "stale"
     assert not attempts(run)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_the_guard_that_a_mutant_takes_out_stands_there_once(mutant: Mutant) -> None:
+    assert (PROJECT / mutant.file).read_text().count(mutant.old) == 1
