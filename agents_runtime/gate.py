@@ -48,6 +48,7 @@ NOT_AGAIN = (
     "{tool} ran before, and its result cannot be given again here: its task does more than this one call. "
     "An agent that uses agents_runtime.reviewed can take it."
 )
+STEP_OVER = "The step that it was part of is over."
 EDITED = (
     "Note: a human reviewer replaced this tool call before it ran. It ran with these arguments: {args}.\n"
 )
@@ -105,15 +106,23 @@ class Gate(BaseCallbackHandler):
         self._open: dict[UUID, _Running] = {}
         self._one_call_tasks: dict[str, str] = {}
         self._lock = threading.Lock()
+        self._asking = threading.Lock()
+        self._is_over = False
 
     @contextmanager
     def standing(self) -> Iterator[None]:
-        """Stand before every tool that is called within, whatever callbacks the agent gives it."""
+        """Stand before every tool that is called within, whatever callbacks the agent gives it.
+
+        What a step that was ended leaves behind begins nothing any more, and what is just beginning has
+        begun: whoever settles the step then sees all of its attempts.
+        """
         token = _standing.set(self)
         try:
             yield
         finally:
             _standing.reset(token)
+            with self._asking:
+                self._is_over = True
 
     def on_chain_start(
         self,
@@ -174,14 +183,18 @@ class Gate(BaseCallbackHandler):
 
     def ask(self, tool: str, opens: Callable[[], ledger.Answer | GateStop]) -> ledger.Answer:
         """Ask the ledger; return its answer, or stop here if that is the answer or there is none."""
-        try:
-            answer = in_database(opens)
-        except Exception as problem:
-            logging.getLogger(__name__).exception("the gate could not ask the ledger")
-            answer = GateStop("refused", tool, f"The ledger could not be asked: {problem}")
+        with self._asking:  # one by one: in the database they would wait for the run's row
+            answer = GateStop("stale", tool, STEP_OVER) if self._is_over else self._ask(tool, opens)
         if isinstance(answer, GateStop):
             self._stop(answer)
         return answer
+
+    def _ask(self, tool: str, opens: Callable[[], ledger.Answer | GateStop]) -> ledger.Answer | GateStop:
+        try:
+            return in_database(opens)
+        except Exception as problem:
+            logging.getLogger(__name__).exception("the gate could not ask the ledger")
+            return GateStop("refused", tool, f"The ledger could not be asked: {problem}")
 
     def _stop(self, stop: GateStop) -> NoReturn:
         """Remember why, and stop what was about to run."""

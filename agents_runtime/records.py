@@ -78,7 +78,7 @@ def lock_for_turn(run_id: UUID, epoch: int) -> Run:
     """Lock a run of this epoch, and see whether it has pauses, and attempts that were started.
 
     Only the worker that holds the run in its present epoch adds any, so what is seen before the row is locked
-    is so still: that worker is the one who asks.
+    is so still: that worker is the one who asks, and the gate of its step lets nothing begin any more.
     """
     return _in_epoch(_existing(_locked_for_turn.first(run_id)), epoch)
 

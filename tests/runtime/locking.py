@@ -15,6 +15,13 @@ from tests.runtime.crashing import wait_until
 SAVER, LOCK, DJANGO = "countersign checkpoints", "countersign lock", ""
 OUTSIDER = "tests"
 KEEP_OUT = "LOCK TABLE checkpoints, checkpoint_writes IN EXCLUSIVE MODE"
+BEGIN_NOTHING = "LOCK TABLE agents_runtime_toolexecution IN SHARE MODE"
+HAS_WAITED = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+      AND query LIKE 'INSERT INTO "agents_runtime_toolexecution"%%'
+      AND clock_timestamp() - query_start > make_interval(secs => %s)
+"""
 WAITS = """
     SELECT count(*) FROM pg_stat_activity AS waiting
     JOIN pg_stat_activity AS holding ON holding.pid = ANY (pg_blocking_pids(waiting.pid))
@@ -30,6 +37,25 @@ def no_checkpoint_is_stored() -> Iterator[None]:
     with psycopg.connect(where) as outsider:
         outsider.execute(KEEP_OUT)
         yield
+
+
+@contextmanager
+def no_tool_begins() -> Iterator[None]:
+    """Let whoever writes that a tool begins stand still within, with the row of its run."""
+    with psycopg.connect(conninfo(application=OUTSIDER)) as outsider:
+        outsider.execute(BEGIN_NOTHING)
+        yield
+
+
+def wait_for_a_tool_to_begin(*, seconds: int) -> None:
+    """Wait until a tool that wants to begin has stood still for so long."""
+
+    def has_waited() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(HAS_WAITED, [seconds])
+            return bool(cursor.fetchone()[0])
+
+    wait_until(has_waited)
 
 
 def wait_for_whoever_stores() -> None:

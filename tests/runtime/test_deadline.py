@@ -6,6 +6,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from agents_runtime import runs
+from agents_runtime.gate import Gate, ToolStopped
 from agents_runtime.models import AgentSpec
 from tests.agents import effects
 from tests.runtime.crashing import wait_until
@@ -13,16 +14,20 @@ from tests.runtime.driving import (
     APPROVE,
     advance,
     answer,
+    at_once,
     attempts,
     call,
     fresh,
+    give,
     last_words,
     pending,
     script,
     start,
 )
+from tests.runtime.locking import no_tool_begins, wait_for_a_tool_to_begin
 
 pytestmark = pytest.mark.usefixtures("runtime")
+HANGING = [("t-per-call", "pay", "wait_pay"), ("t-async", "apay", "wait_apay_on_loop")]
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +66,26 @@ def test_a_gated_tool_that_hangs_is_in_doubt() -> None:
     assert effects.count("pay") == 1
 
 
+@pytest.mark.parametrize(("agent", "tool", "flag"), HANGING)
+def test_a_gated_tool_that_begins_as_its_step_ends_is_in_doubt(agent: str, tool: str, flag: str) -> None:
+    run = start(agent, script([call(tool, to="a", amount=1)]))
+    give(pending(run), APPROVE)
+    effects.flag(flag).touch()
+    at_once(lambda: advance(run), _let_it_begin_after_the_deadline)
+    (attempt,) = attempts(run)
+    assert (attempt.status, fresh(run).status) == ("started", "in_doubt")
+    effects.flag(flag).unlink()
+
+
+def test_nothing_begins_behind_the_end_of_its_step() -> None:
+    run = start("t-per-call", script([call("pay", to="a", amount=1)]))
+    gate = Gate(run.pk, run.epoch)
+    with gate.standing():
+        assert gate.ask("pay", lambda: None) is None
+    with pytest.raises(ToolStopped):
+        gate.ask("pay", lambda: pytest.fail("the ledger was asked"))
+
+
 def test_an_agent_may_have_a_limit_of_its_own(settings: Settings) -> None:
     settings.COUNTERSIGN_STEP_DEADLINE = 600
     AgentSpec.objects.filter(name="t-per-call").update(step_seconds=2)
@@ -77,3 +102,8 @@ def test_a_hung_async_step_is_ended_for_good() -> None:
     assert run.status == "in_doubt"
     effects.flag("wait_apay_on_loop").unlink()
     assert effects.count("apay") == 0
+
+
+def _let_it_begin_after_the_deadline() -> None:
+    with no_tool_begins():
+        wait_for_a_tool_to_begin(seconds=2)
