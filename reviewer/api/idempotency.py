@@ -13,8 +13,7 @@ import json
 from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
-from typing import Any, Concatenate, ParamSpec, cast
-from uuid import UUID
+from typing import Any, Concatenate, ParamSpec
 
 from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
@@ -55,12 +54,17 @@ def idempotent(operation: Operation[P]) -> Operation[P]:
     return keyed
 
 
-def told_id(reply: Any, name: str) -> UUID:
-    """Return an id that a reply tells, be it fresh or a kept one."""
+def told(reply: Any, name: str) -> str:
+    """Return a text or an id that a reply tells, be it fresh or a kept one."""
     if isinstance(reply, HttpResponse):
-        return UUID(json.loads(reply.content)[name])
+        return str(json.loads(reply.content)[name])
     shape = reply.value if isinstance(reply, Status) else reply
-    return cast(UUID, getattr(shape, name))
+    return str(getattr(shape, name))
+
+
+def is_replayed(reply: Any) -> bool:
+    """Say whether it is a kept reply: it may be of long ago."""
+    return isinstance(reply, HttpResponse) and REPLAYED in reply
 
 
 def _check(key: str) -> None:

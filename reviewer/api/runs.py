@@ -13,7 +13,7 @@ from ninja.responses import Status
 from reviewer import live, queries, steering
 from reviewer.api.bearer import ApiRequest
 from reviewer.api.bodies import NewInput, Settlement, StartRun
-from reviewer.api.idempotency import idempotent, told_id
+from reviewer.api.idempotency import idempotent, is_replayed, told
 from reviewer.api.problems import Problem
 from reviewer.api.shapes import RunShape, run_shape
 from reviewer.api.waiting import Awaited, Seconds, answer_later, hold_back
@@ -29,8 +29,7 @@ def start_run(request: ApiRequest, body: StartRun, wait: Seconds = 0) -> Any:
     With `wait`, the run is started at once and answered as soon as it is not at work, as *Read a run* does.
     """
     started = _start_run(request, body)
-    run_id = told_id(started, "id")
-    answer_later(request, wait, Awaited({live.rest(run_id)}), path=_address(run_id))
+    _answer_at_rest(request, wait, started)
     return started
 
 
@@ -57,8 +56,10 @@ def read_run(request: ApiRequest, run_id: UUID, wait: Seconds = 0) -> RunShape:
     return run_shape(run, reader=request.auth)
 
 
-def _address(run_id: UUID) -> str:
-    return reverse("api:read_run", kwargs={"run_id": run_id})
+def _answer_at_rest(request: ApiRequest, wait: float, reply: Any) -> None:
+    run_id = told(reply, "id")
+    path = reverse("api:read_run", kwargs={"run_id": run_id})
+    answer_later(request, wait, Awaited({live.rest(run_id)}), path=path, may_have_come=is_replayed(reply))
 
 
 @router.post("/runs/{uuid:run_id}/cancel", response={200: RunShape, **REFUSALS}, summary="Cancel a run")
@@ -103,7 +104,7 @@ def add_input(request: ApiRequest, run_id: UUID, body: NewInput, wait: Seconds =
     With `wait`, the answer comes as soon as the run is not at work, as *Read a run* gives it.
     """
     given = _add_input(request, run_id, body)
-    answer_later(request, wait, Awaited({live.rest(run_id)}), path=_address(run_id))
+    _answer_at_rest(request, wait, given)
     return given
 
 

@@ -11,10 +11,11 @@ from ninja import Query, Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
+from agents_runtime.states import PauseStatus
 from reviewer import claims, decisions, live, queries
 from reviewer.api.bearer import ApiRequest
 from reviewer.api.bodies import Blank, NewDecision, Text
-from reviewer.api.idempotency import idempotent, told_id
+from reviewer.api.idempotency import idempotent, is_replayed, told
 from reviewer.api.problems import Problem
 from reviewer.api.shapes import (
     DecisionMade,
@@ -97,7 +98,12 @@ def decide(request: ApiRequest, task_id: UUID, body: NewDecision, wait: Seconds 
     somebody who never opened all of it: get the task first.
     """
     made = _decide(request, task_id, body)
-    answer_later(request, wait, Awaited({live.rest(told_id(made, "run"))}))
+    answer_later(
+        request,
+        wait,
+        Awaited({live.rest(told(made, "run"))}),
+        may_have_come=is_replayed(made) or told(made, "effect") == PauseStatus.PENDING,
+    )
     return made
 
 

@@ -67,6 +67,7 @@ class _Wait:
     is_last_look: bool = False
     held_back: Awaited | None = None
     path: str = ""
+    may_have_come: bool = False
 
 
 class _NothingYet(Exception):
@@ -85,14 +86,17 @@ def hold_back(request: HttpRequest, seconds: float, awaited: Awaited) -> None:
     raise _NothingYet
 
 
-def answer_later(request: HttpRequest, seconds: float, awaited: Awaited, *, path: str = "") -> None:
+def answer_later(
+    request: HttpRequest, seconds: float, awaited: Awaited, *, path: str = "", may_have_come: bool = False
+) -> None:
     """Have a client that would rather wait answered by a GET of ``path``, or of the same address.
 
-    To be called when all is done and committed: the request itself is never made again.
+    To be called when all is done and committed: the request itself is never made again. No hint tells of what
+    ``may_have_come`` before the request: that is looked for at once.
     """
     wait = _wait_of(request)
     if seconds and wait is not None:
-        wait.held_back, wait.path = awaited, path or request.path
+        wait.held_back, wait.path, wait.may_have_come = awaited, path or request.path, may_have_come
 
 
 def _wait_of(request: HttpRequest) -> _Wait | None:
@@ -152,9 +156,10 @@ class Waits:
                 if wait.path:
                     scope = {**scope, "method": "GET", "path": wait.path, "raw_path": wait.path.encode()}
                 listener.wait_for(found.names)
-                until = min(loop.time() + again, deadline)
-                await self._until_it_has_come(found, listener.woken, gone, until)
-                again = min(2 * again, LOOK_AGAIN)
+                if not wait.may_have_come:
+                    until = min(loop.time() + again, deadline)
+                    await self._until_it_has_come(found, listener.woken, gone, until)
+                    again = min(2 * again, LOOK_AGAIN)
                 wait = _Wait(is_last_look=loop.time() >= deadline)
         finally:
             if gone is not None:

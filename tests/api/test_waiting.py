@@ -373,14 +373,27 @@ async def test_a_decision_is_answered_when_it_cannot_take_effect_any_more(
     assert (asked.json["effect"], asked.json["run_status"]) == ("withdrawn", "cancelled")
 
 
+@pytest.mark.parametrize("key", ["", "k"])
 async def test_a_decision_that_waits_for_others_is_answered_at_once(
-    cast: Cast, door: Door, tokens: Tokens
+    cast: Cast, door: Door, tokens: Tokens, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
+    monkeypatch.setattr(door.waits, "_until_it_has_come", None)  # nobody waits
     pause = await door.do(lambda: pause_run(refund(0), refund(1), by=cast.developer))
     task = await pause.tasks.aget(position=0)
     path = f"tasks/{task.pk}/decision?wait=30"
-    asked = await door.post(path, tokens[cast.reviewer], decision_on(task))
+    asked = await door.post(path, tokens[cast.reviewer], decision_on(task), key=key)
     assert (asked.status, asked.json["effect"], asked.json["run_status"]) == (200, "pending", "waiting")
+
+
+async def test_what_took_effect_before_its_post_comes_again_is_answered_at_once(
+    cast: Cast, door: Door, tokens: Tokens, task: ReviewTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, token = f"tasks/{task.pk}/decision", tokens[cast.reviewer]
+    await door.post(path, token, decision_on(task), key="k")
+    await door.do(lambda: deliver(task))
+    monkeypatch.setattr(door.waits, "_until_it_has_come", None)  # nobody waits
+    again = await door.post(f"{path}?wait=30", token, decision_on(task), key="k")
+    assert (again.json["effect"], again.headers["idempotent-replayed"]) == ("delivered", "true")
 
 
 @pytest.mark.parametrize("key", ["", "k"])
