@@ -131,21 +131,27 @@ class FencedSaver(PostgresSaver):
     For an async graph it does everything in a thread, and nothing on the loop: on the loop the gate waits for
     the run's row, so whoever holds that row must come to an end without the loop. What a cancelled task was
     storing is stored to its end, or finds the fence down; whoever reads the thread meanwhile waits for that.
-    ``latest`` is what was read last: reading a thread's state and its pending writes is one reading.
+    Tasks of a step read at once, and one that was ended may still; each gets what it asked for.
     """
 
     def __init__(self, pool: ConnectionPool[Any], fence: Fence) -> None:
         super().__init__(pool, serde=serializer())
         self.fence = fence
-        self.latest: CheckpointTuple | None = None
+        self._read = threading.local()
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Read a checkpoint; those that this process stores from now on come after it."""
-        self.latest = super().get_tuple(config)
-        if self.latest is not None:
-            _let_ids_follow(self.latest.checkpoint["id"])
-        return self.latest
+        found = self._read.latest = super().get_tuple(config)
+        if found is not None:
+            _let_ids_follow(found.checkpoint["id"])
+        return found
+
+    @property
+    def latest(self) -> CheckpointTuple | None:
+        """What the caller read last: reading a thread's state and its pending writes is one reading."""
+        found: CheckpointTuple | None = getattr(self._read, "latest", None)
+        return found
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Read a checkpoint."""

@@ -10,11 +10,12 @@ import pytest
 from django.db.models import F
 from langgraph.checkpoint.base import empty_checkpoint
 
+from agents_runtime import checkpointer
 from agents_runtime.checkpointer import Fence, fenced_saver, on_loop
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.models import Run
 from agents_runtime.states import RunStatus
-from tests.runtime.driving import call, script, start
+from tests.runtime.driving import at_once, call, script, start
 from tests.runtime.locking import no_checkpoint_is_stored, wait_for_whoever_stores
 from tests.runtime.storing import WRITES, Write, at, stored
 
@@ -64,6 +65,21 @@ def test_a_write_that_waited_for_its_saver_finds_the_step_ended(write: Write) ->
     writing.join()
     assert [type(error) for error in refused] == [StaleEpoch]
     assert stored("elsewhere") == []
+
+
+def test_tasks_that_read_at_once_get_each_their_own_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = start("t-per-call", script([call("pay", to="Ada", amount=5)]))
+    saver = fenced_saver(Fence(run.pk, run.epoch), set())
+    here, nowhere = at(run.thread_id, ""), at("nowhere", "")
+
+    def read_another(_: str) -> None:
+        at_once(lambda: saver.get_tuple(nowhere))
+
+    monkeypatch.setattr(checkpointer, "_let_ids_follow", read_another)
+    found = saver.get_tuple(here)
+    at_once(lambda: saver.get_tuple(nowhere))
+    assert found is not None
+    assert saver.latest is found
 
 
 def test_whoever_is_cancelled_while_storing_reads_only_what_was_stored() -> None:
