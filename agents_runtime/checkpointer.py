@@ -57,6 +57,7 @@ POOL: dict[str, Any] = {
 }
 CONNECTION: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0}
 CANONICAL = "canonical+"
+SECONDS_TO_COME_FREE = 1.0
 SHUT_OUT = "This worker no longer holds the run; it writes no checkpoint."
 ALSO_LOOK_IN = "SELECT set_config('search_path', %s || ', ' || current_setting('search_path'), true)"
 STANDS = (
@@ -256,6 +257,30 @@ def fenced_saver(fence: Fence, allowed: Collection[tuple[str, ...]]) -> Any:
 def on_loop(work: Coroutine[Any, Any, Result]) -> Future[Result]:
     """Run a coroutine on the one loop thread of this process."""
     return asyncio.run_coroutine_threadsafe(work, _loop())
+
+
+def leave_loop_if_kept() -> None:
+    """Let what comes next have another loop if something that never waits keeps this one.
+
+    The old one ends with what is on it, if that ever ends.
+    """
+    process, is_free = _current(), threading.Event()
+    kept = process.loop
+    if kept is None:
+        return
+    kept.call_soon_threadsafe(is_free.set)
+    if is_free.wait(timeout=SECONDS_TO_COME_FREE):
+        return
+    with process.lock:
+        if process.loop is kept:
+            process.loop = process.loop_thread = None
+            asyncio.run_coroutine_threadsafe(_stop_after_all(), kept)
+
+
+async def _stop_after_all() -> None:
+    if others := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(others)
+    asyncio.get_running_loop().stop()
 
 
 def make_tables(schema: str) -> None:

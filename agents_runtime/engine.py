@@ -176,6 +176,8 @@ class Engine:
         self._fence.broken.set()
         control.request_drain("deadline")
         work.cancel()
+        if self._is_async:
+            checkpointer.leave_loop_if_kept()
 
     def _start(self, given: Any, call: dict[str, Any], reporter: Reporter) -> concurrent.futures.Future[None]:
         work: concurrent.futures.Future[None] = concurrent.futures.Future()

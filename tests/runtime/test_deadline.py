@@ -104,6 +104,16 @@ def test_a_hung_async_step_is_ended_for_good() -> None:
     assert effects.count("apay") == 0
 
 
+def test_an_async_step_that_keeps_its_loop_keeps_no_other_run_from_going_on(settings: Settings) -> None:
+    run = start("t-async", script([call("apay", to="a", amount=1)]))
+    effects.flag("wait_apay").touch()
+    assert answer(pending(run), APPROVE).status == "in_doubt"
+    settings.COUNTERSIGN_STEP_DEADLINE = 30
+    other = start("t-async", script([call("apay", to="b", amount=1)]))
+    effects.flag("wait_apay").unlink()
+    assert (other.status, other.error) == ("waiting", "")
+
+
 def _let_it_begin_after_the_deadline() -> None:
     with no_tool_begins():
         wait_for_a_tool_to_begin(seconds=2)

@@ -91,12 +91,13 @@ def test_many_gates_beside_many_checkpoints_of_their_runs_never_wait_for_each_ot
 
 def test_a_step_that_keeps_the_loop_is_ended_and_its_thread_is_read(settings: Settings) -> None:
     run = start("t-async", script([call("apay", to="a", amount=1)]))
+    loop = checkpointer._loop()
     settings.COUNTERSIGN_STEP_DEADLINE = 1
     effects.flag("wait_apay").touch()
     run = answer(pending(run), APPROVE)
     assert run.status == "in_doubt"
     effects.flag("wait_apay").unlink()
-    wait_until(lambda: not asyncio.all_tasks(checkpointer._loop()))
+    wait_until(loop.is_closed)
     assert effects.count("apay") == 1
     assert fresh(run).status == "in_doubt"
 
