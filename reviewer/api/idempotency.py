@@ -55,9 +55,9 @@ def idempotent(operation: Operation[P]) -> Operation[P]:
 
 
 def told(reply: Any, name: str) -> str:
-    """Return a text or an id that a reply tells, be it fresh or a kept one."""
+    """Return a text or an id that a reply tells; "" where one that an earlier build kept tells none."""
     if isinstance(reply, HttpResponse):
-        return str(json.loads(reply.content)[name])
+        return str(json.loads(reply.content).get(name, ""))
     shape = reply.value if isinstance(reply, Status) else reply
     return str(getattr(shape, name))
 

@@ -181,3 +181,15 @@ def _is_somebody_waiting() -> bool:
     with psycopg.connect(servers().superuser_url) as link:
         row = link.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
     return row is not None and row[0] > 0
+
+
+def test_a_reply_that_an_earlier_build_kept_is_given_again_as_it_was(
+    cast: Cast, api_client: Callable[..., ApiClient]
+) -> None:
+    task, program = open_refund(by=cast.developer), api_client(cast.reviewer)
+    program.post(address(task), body(task), key="old")
+    kept = IdempotentReply.objects.get(key="old")
+    kept.body = '{"verdict": "approve"}'
+    kept.save()
+    found = program.post(f"{address(task)}?wait=5", body(task), key="old")
+    assert (found.status_code, json_of(found)) == (200, {"verdict": "approve"})
