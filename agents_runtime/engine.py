@@ -13,7 +13,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -79,8 +79,10 @@ class Engine:
         config = self._config()
         snapshot = self._graph.get_state(config)
         saved = self._saver.latest
-        is_in_inner = self._has_inner_breakpoints and bool(snapshot.tasks)
-        return _thread_state(self._graph, snapshot, saved, self._latest_id(config) if is_in_inner else "")
+        if not (self._has_inner_breakpoints and snapshot.tasks):
+            return _thread_state(self._graph, snapshot, saved)
+        within = self._graph.get_state(config, subgraphs=True)
+        return _thread_state(self._graph, snapshot, saved, within, inner_id=self._latest_id(config))
 
     def _latest_id(self, config: RunnableConfig) -> str:
         """Return the id of the thread's latest checkpoint, those of its subgraphs included."""
@@ -253,8 +255,14 @@ def _detail(error: ValidationError) -> Sequence[Json]:
 
 
 def _thread_state(
-    graph: Pregel[Any, Any, Any, Any], snapshot: StateSnapshot, saved: Any, inner_id: str = ""
+    graph: Pregel[Any, Any, Any, Any],
+    snapshot: StateSnapshot,
+    saved: Any,
+    within: StateSnapshot | None = None,
+    *,
+    inner_id: str = "",
 ) -> ThreadState:
+    """Return a reading; ``within`` is the same with its subgraphs, where one of them may be held."""
     if saved is None:
         return ThreadState(exists=False)
     writes = saved.pending_writes or ()
@@ -269,8 +277,7 @@ def _thread_state(
     checkpoint_id = str(snapshot.config["configurable"]["checkpoint_id"])
     has_failed = any(task.error is not None for task in snapshot.tasks)
     is_free = bool(unfinished) and not interrupts and not has_failed
-    is_one_free = any(not task.interrupts and task.error is None for task in unfinished)
-    is_held = is_one_free if inner_id else is_free and _may_hold(graph, snapshot.next)
+    is_held = _is_one_free(within, finished) if within else is_free and _may_hold(graph, snapshot.next)
     return ThreadState(
         exists=True,
         checkpoint_id=checkpoint_id,
@@ -280,6 +287,17 @@ def _thread_state(
         interrupts=tuple(interrupts),
         errors=tuple(storable(str(task.error)) for task in unfinished if task.error is not None),
         breakpoint_id=f"static:{inner_id or checkpoint_id}" if is_held else "",
+    )
+
+
+def _is_one_free(within: StateSnapshot, finished: Collection[str] = ()) -> bool:
+    """Say whether a task, however deep, is not done, asks nothing and has not failed: one that may be held."""
+    unfinished = [task for task in within.tasks if task.id not in finished and task.result is None]
+    return any(
+        _is_one_free(task.state)
+        if isinstance(task.state, StateSnapshot) and task.state.tasks
+        else not task.interrupts and task.error is None
+        for task in unfinished
     )
 
 

@@ -310,6 +310,15 @@ def stops_beside_a_question_on_a_loop() -> Any:
     return _with_a_stop_beside(ask)
 
 
+def stops_beside_a_question_deeper() -> Any:
+    """Stop and ask at once, both within one node."""
+    graph = StateGraph(State)
+    graph.add_node("house", stops_beside_a_question().compile())
+    graph.add_edge(START, "house")
+    graph.add_edge("house", END)
+    return graph
+
+
 def stops_beside_trouble() -> Any:
     """Stop inside a subgraph in one branch, and fail in another one while the flag is set."""
 

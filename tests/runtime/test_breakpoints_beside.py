@@ -11,7 +11,7 @@ from tests.agents import effects
 from tests.runtime.driving import advance, answer, pauses, start
 
 pytestmark = pytest.mark.usefixtures("runtime")
-AGENTS = ("t-stops-beside", "t-async-stops-beside")
+AGENTS = ("t-stops-beside", "t-async-stops-beside", "t-stops-beside-deeper")
 
 
 def open_pauses(run: Run) -> tuple[Pause, Pause]:
