@@ -291,7 +291,7 @@ def _thread_state(
 
 
 def _is_one_free(within: StateSnapshot, finished: Collection[str] = ()) -> bool:
-    """Say whether a task, however deep, is not done, asks nothing and has not failed: one that may be held."""
+    """Say whether a task, however deep, is not done, asks nothing and has not failed: it may be held."""
     unfinished = [task for task in within.tasks if task.id not in finished and task.result is None]
     return any(
         _is_one_free(task.state)
