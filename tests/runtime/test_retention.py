@@ -161,9 +161,9 @@ def test_input_given_while_a_thread_is_pruned_has_its_turn_pruned_in_its_own_tim
         runs.add_input(run.pk, script([call("look", what="y")]))
         return is_pruned
 
-    monkeypatch.setattr(checkpointer, "prune_thread", prune_and_be_given_input)
-    threads.tidy(run.pk, keep=None)
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpointer, "prune_thread", prune_and_be_given_input)
+        threads.tidy(run.pk, keep=None)
     assert fresh(run).status == "running"
     assert fresh(run).pruned_at is None  # else the next turn would be kept whole for ever
     run = advance(run)
@@ -186,10 +186,10 @@ def test_input_given_just_before_a_thread_is_deleted_keeps_the_thread(
         runs.add_input(run.pk, script([call("look", what="y")]))
         return found
 
-    monkeypatch.setattr(retention, "is_to_delete", be_given_input)
-    with pytest.raises(WrongState, match="may still go on"):
-        threads.tidy(run.pk, keep=MONTH)
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(retention, "is_to_delete", be_given_input)
+        with pytest.raises(WrongState, match="may still go on"):
+            threads.tidy(run.pk, keep=MONTH)
     assert rows(run) == before
     assert fresh(run).thread_deleted_at is None
     run = advance(run)
