@@ -110,16 +110,19 @@ def last_words(run: Run) -> str:
 @pytest.fixture
 def runtime(
     request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
     committed_db: None,
     registered_agents: None,
 ) -> Iterator[None]:
-    """Registered agents on committed data, no traces of earlier tests, and no worker unless asked for."""
-    with pytest.MonkeyPatch.context() as patched:  # not the test's own, which it may undo
-        if "worker" not in request.fixturenames:
-            patched.setattr(current_app, "send_task", lambda *_, **__: None)
-        effects.clear()
-        yield
-        enqueue.flush()
+    """Registered agents on committed data, no traces of earlier tests, and no worker unless asked for.
+
+    A test that takes a patch of its own back does so by ``monkeypatch.context()``: ``undo`` would take this back.
+    """
+    if "worker" not in request.fixturenames:
+        monkeypatch.setattr(current_app, "send_task", lambda *_, **__: None)
+    effects.clear()
+    yield
+    enqueue.flush()
     effects.clear()
     checkpointer.close()
     thread_lock.close()

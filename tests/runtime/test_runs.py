@@ -7,6 +7,7 @@ import sys
 from uuid import uuid4
 
 import pytest
+from django.db import transaction
 
 from agents_runtime import runs
 from agents_runtime.canonical import decode
@@ -44,7 +45,7 @@ def test_unknown_agents_runs_and_pauses_are_not_found() -> None:
             verb(uuid4())
     with pytest.raises(NotFound):
         runs.settle(uuid4(), outcome="stop")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound), transaction.atomic():
         runs.lock_pause(uuid4())
 
 

@@ -102,9 +102,9 @@ async def test_a_view_that_breaks_is_answered_and_the_next_request_is_served(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     handler = OneHopHandler()
-    monkeypatch.setattr("reviewer.config.health.HttpResponse", lambda *_, **__: 1 / 0)
-    assert (await ask(handler, "/healthz")).status == 500
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr("reviewer.config.health.HttpResponse", lambda *_, **__: 1 / 0)
+        assert (await ask(handler, "/healthz")).status == 500
     assert (await ask(handler, "/healthz")).body == b"ok\n"
 
 
