@@ -116,7 +116,7 @@ def runtime(
 ) -> Iterator[None]:
     """Registered agents on committed data, no traces of earlier tests, and no worker unless asked for.
 
-    A test that takes a patch of its own back does so by ``monkeypatch.context()``: ``undo`` would take this back.
+    A test takes a patch of its own back by ``monkeypatch.context()``: ``undo`` would take this one back, too.
     """
     if "worker" not in request.fixturenames:
         monkeypatch.setattr(current_app, "send_task", lambda *_, **__: None)
