@@ -96,7 +96,7 @@ def _plain(value: Any, depth: int) -> Json:
         return _tagged("too-deep", value=_short_repr(value))
     if type(value) in ALREADY_PLAIN:  # most values are; the checks below are for those of other kinds
         return value
-    if type(value) is dict:
+    if type(value) is dict:  # as below, and found sooner
         return _plain_mapping(value, depth)
     if isinstance(value, Plain):
         return value.value
@@ -116,9 +116,8 @@ def _plain(value: Any, depth: int) -> Json:
 
 
 def _plain_mapping(value: Mapping[Any, Any], depth: int) -> Json:
-    if ONLY_TEXTS.issuperset(map(type, value)) and TAG not in value:
-        return {key: _plain(item, depth + 1) for key, item in value.items()}
-    if all(isinstance(key, str) for key in value) and TAG not in value:
+    has_names = ONLY_TEXTS.issuperset(map(type, value)) or all(isinstance(key, str) for key in value)
+    if has_names and TAG not in value:
         return {str(key): _plain(item, depth + 1) for key, item in value.items()}
     pairs = [[_plain(key, depth + 1), _plain(item, depth + 1)] for key, item in value.items()]
     return _tagged("mapping", items=sorted(pairs, key=lambda pair: _dump(pair[0])))

@@ -27,14 +27,14 @@ from django.db.models.query import get_related_populators
 from django.dispatch import receiver
 from psycopg.sql import Literal
 
+from agents_runtime.direct import PLAN_ONCE
+
 Row = TypeVar("Row", bound=models.Model)
 SOME_ID = UUID("5c0c9d0b-7a0e-4c43-9f5e-3a1d1f0f6b7e")
 SOME_NUMBER, ANOTHER_NUMBER = 1_973_421_867, 1_604_255_913
 NOW = "STATEMENT_TIMESTAMP()"
 MOST_PREPARED = 400
 """Statements that a session keeps: more than there are, for what it forgets is planned anew."""
-PLAN_ONCE = "SET plan_cache_mode = force_generic_plan"
-"""Else each is planned five times, and for ever where a plan for given values looks cheaper."""
 PLACE = re.compile("%[s%]")
 _populators: Any = get_related_populators  # the stubs are those of a later Django
 
@@ -242,7 +242,7 @@ def _get_ready(connection: Any, **_: Any) -> None:
     session = connection.connection
     if settings.COUNTERSIGN_PREPARE and session.prepared_max != MOST_PREPARED:
         session.prepared_max = MOST_PREPARED
-        session.execute(PLAN_ONCE)
+        session.execute(f"SET {PLAN_ONCE}")
 
 
 def _cursor() -> Any:

@@ -15,8 +15,9 @@ from psycopg.conninfo import make_conninfo
 NOT_FOR_LIBPQ = frozenset(
     {"pool", "isolation_level", "assume_role", "server_side_binding", "prepare_threshold"}
 )
-# Their few statements are prepared, and need no better plan for one thread than for another.
-PLAN_ONCE = "-c plan_cache_mode=force_generic_plan"
+# What is prepared needs no better plan for one value than for another; else each is planned five times, and
+# for ever where a plan for given values looks cheaper.
+PLAN_ONCE = "plan_cache_mode=force_generic_plan"
 # A server that is gone without a word is noticed in about half a minute.
 KEEP_ALIVE: dict[str, Any] = {
     "keepalives_idle": 10,
@@ -30,8 +31,9 @@ def conninfo(*, application: str, search_path: str = "") -> str:
     """Return a connection string to Django's database (the test database in tests)."""
     settings = connection.settings_dict
     options = {key: value for key, value in settings["OPTIONS"].items() if key not in NOT_FOR_LIBPQ}
-    given = [str(options.pop("options", "")), PLAN_ONCE, f"-c search_path={search_path}" * bool(search_path)]
-    options["options"] = " ".join(filter(None, given))
+    wanted = [PLAN_ONCE, f"search_path={search_path}"] if search_path else [PLAN_ONCE]
+    given = str(options.pop("options", ""))
+    options["options"] = " ".join([given, *(f"-c {setting}" for setting in wanted)]).lstrip()
     return make_conninfo(
         dbname=settings["NAME"],
         user=settings["USER"] or None,

@@ -31,19 +31,21 @@ CHANGEABLE = (
     "finished_at",
 )
 _run = Compiled(lambda run_id: Run.objects.select_related("agent").filter(pk=run_id), SOME_ID)
+# In mappings, because the types' plugin knows no annotation that a model declares.
+_SEEN_WITH_A_LOCK = {"moment": Now()}
 
 
 def _locked(run_id: UUID) -> QuerySet[Run]:
     return (
         Run.objects.select_for_update(of=("self",))
         .select_related("agent")
-        .annotate(**{"moment": Now()})  # noqa: PIE804  as below
+        .annotate(**_SEEN_WITH_A_LOCK)
         .filter(pk=run_id)
     )
 
 
 _locked_run = Compiled(_locked, SOME_ID)
-_SEEN_IN_A_TURN = {  # in a mapping, because the plugin knows no annotation that a model declares
+_SEEN_IN_A_TURN = {
     "has_pauses": Exists(Pause.objects.filter(run=OuterRef("pk"))),
     "has_started": Exists(ToolExecution.objects.filter(run=OuterRef("pk"), status=ExecutionStatus.STARTED)),
 }
