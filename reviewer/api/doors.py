@@ -53,7 +53,8 @@ leaves loses nothing, and takes nothing back: what a `POST` does is done before 
 `Idempotency-Key`, the same `POST` may be sent again: it waits again and does nothing twice.
 
 ```sh
-run=$(curl -H "Authorization: Bearer $token" -H "Content-Type: application/json" "$api/runs?wait=30" \\
+starter=$(.venv/bin/python manage.py create_token developer)
+run=$(curl -H "Authorization: Bearer $starter" -H "Content-Type: application/json" "$api/runs?wait=30" \\
      -d '{"agent": "invoices", "input": {"messages": [{"role": "user", "content": "Pay 120 to Acme."}]}}')
 ```
 

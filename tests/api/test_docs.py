@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Page
 
+from reviewer.accounts import permissions
 from tests.cast import Cast
 from tests.doors import json_of
 
@@ -35,6 +36,16 @@ def test_every_door_is_described() -> None:
     schema = json_of(Client().get("/api/v1/openapi.json"))
     described = {(method, path) for path, methods in schema["paths"].items() for method in methods}
     assert described == DOORS
+
+
+def test_the_examples_ask_with_the_token_of_somebody_who_may(cast: Cast) -> None:
+    text = json_of(Client().get("/api/v1/openapi.json"))["info"]["description"].replace("\\\n", " ")
+    people = dict(re.findall(r"^(\w+)=\$\(\S+ manage\.py create_token (\w+)\)", text, flags=re.MULTILINE))
+    asked = re.findall(r'Bearer \$(\w+)".*?"\$api/(runs|tasks)', text)
+    assert {door for _, door in asked} == {"runs", "tasks"}
+    for name, door in asked:
+        person = getattr(cast, people[name])
+        assert permissions.can_start_runs(person) == (door == "runs")
 
 
 def test_the_page_shows_every_door_and_nothing_from_outside() -> None:
