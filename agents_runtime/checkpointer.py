@@ -17,9 +17,8 @@ import threading
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, TypeVar
-from uuid import UUID
 from weakref import WeakKeyDictionary
 
 import psycopg
@@ -45,9 +44,7 @@ from psycopg_pool import ConnectionPool
 
 from agents_runtime.canonical import Plain, encode
 from agents_runtime.direct import conninfo
-from agents_runtime.errors import StaleEpoch
-from agents_runtime.records import TABLE
-from agents_runtime.states import RunStatus
+from agents_runtime.fence import Fence, FencedWrites
 
 POOL: dict[str, Any] = {
     "min_size": 1,
@@ -58,45 +55,8 @@ POOL: dict[str, Any] = {
 CONNECTION: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0}
 CANONICAL = "canonical+"
 SECONDS_TO_COME_FREE = 1.0
-SHUT_OUT = "This worker no longer holds the run; it writes no checkpoint."
 ALSO_LOOK_IN = "SELECT set_config('search_path', %s || ', ' || current_setting('search_path'), true)"
-STANDS = (
-    f"SELECT 1 / count(*) FROM (SELECT FROM public.{TABLE} "  # noqa: S608  our own table's name
-    f"WHERE id = %s AND epoch = %s AND status <> '{RunStatus.CANCELLED.value}' FOR SHARE) AS standing"
-)
 Result = TypeVar("Result")
-
-
-@dataclass
-class Fence:
-    """Whether a worker may still write for a run: its epoch stands, and nobody ended the step or the run.
-
-    A write asks for that first, and keeps the run's row until it is stored: whoever takes the run over raises
-    the epoch after that, and reads it. Were the row only looked at, a write that is on its way then would
-    come behind what the next worker has read.
-    """
-
-    run_id: UUID
-    epoch: int
-    broken: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def parameters(self) -> tuple[UUID, int]:
-        """What ``STANDS`` asks about: it fails, and with it what follows, unless the run is in this epoch."""
-        return self.run_id, self.epoch
-
-    def check(self) -> None:
-        """Raise ``StaleEpoch`` if the step was ended."""
-        if self.broken.is_set():
-            raise StaleEpoch(SHUT_OUT)
-
-    @contextmanager
-    def standing(self) -> Iterator[None]:
-        """Raise ``StaleEpoch`` where the block's writes found the fence down."""
-        try:
-            yield
-        except psycopg.errors.DivisionByZero as down:
-            raise StaleEpoch(SHUT_OUT) from down
 
 
 class Serializer(JsonPlusSerializer):
@@ -127,7 +87,7 @@ def _are_interrupts(found: object) -> bool:
 
 
 class FencedSaver(PostgresSaver):
-    """Writes only while its fence stands: the fence goes before what is written, in the same round trip.
+    """Writes only while its fence stands.
 
     For an async graph it does everything in a thread, and nothing on the loop: on the loop the gate waits for
     the run's row, so whoever holds that row must come to an end without the loop. What a cancelled task was
@@ -202,15 +162,15 @@ class FencedSaver(PostgresSaver):
             return await loop.run_in_executor(_current().threads, in_context)
 
     @contextmanager
-    def _cursor(self, *, pipeline: bool = False) -> Iterator[psycopg.Cursor[DictRow]]:
+    def _cursor(self, *, pipeline: bool = False) -> Iterator[Any]:
         if not pipeline:
             with super()._cursor() as cursor:
                 yield cursor
             return
-        with self.fence.standing(), super()._cursor(pipeline=True) as cursor:
-            self.fence.check()  # holding the saver's lock: whoever breaks the fence reads what got past it
-            cursor.execute(STANDS, self.fence.parameters)
-            yield cursor
+        writes = FencedWrites(self.fence)
+        yield writes
+        with super()._cursor() as cursor:
+            writes.store(cursor)  # holding the saver's lock: whoever breaks the fence reads what got past it
 
 
 def _let_ids_follow(checkpoint_id: str) -> None:

@@ -36,6 +36,7 @@ from agents_runtime import checkpointer, registry
 from agents_runtime.anatomy import examine
 from agents_runtime.canonical import Json, storable, to_json
 from agents_runtime.errors import Problem, StaleEpoch
+from agents_runtime.fence import Fence
 from agents_runtime.gate import Gate, interrupt_ids
 from agents_runtime.messages import messages_of, unanswered_calls
 from agents_runtime.models import Run
@@ -64,7 +65,7 @@ class Engine:
 
     def __init__(self, run: Run, epoch: int) -> None:
         self._run = run
-        self._fence = checkpointer.Fence(run.pk, epoch)
+        self._fence = Fence(run.pk, epoch)
         self._is_async = run.agent.is_async
         graph = registry.load_graph(run.agent)
         self.build = _build(graph)

@@ -10,7 +10,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from agents_runtime import registry
-from agents_runtime.checkpointer import Fence, fenced_saver
+from agents_runtime.checkpointer import fenced_saver
+from agents_runtime.fence import Fence
 from agents_runtime.gate import ToolStopped
 from agents_runtime.reviewed import idempotency_key, rehearsal
 from tests.agents import effects, reviewed

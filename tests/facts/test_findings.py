@@ -16,7 +16,6 @@ from langgraph.types import Command
 
 from agents_runtime import registry, runs, steps, thread_lock
 from agents_runtime.canonical import Json, decode
-from agents_runtime.checkpointer import Fence, fenced_saver
 from agents_runtime.engine import Engine, _given
 from agents_runtime.errors import InvalidInput, WrongState
 from agents_runtime.models import AgentSpec, Run
@@ -42,6 +41,7 @@ from tests.runtime.driving import (
     start,
 )
 from tests.runtime.reviewing import Reviewer
+from tests.runtime.storing import delete_thread
 
 pytestmark = pytest.mark.usefixtures("runtime")
 PAY = call("pay", to="a", amount=1)
@@ -96,7 +96,7 @@ def test_finding_04_two_workers_that_answer_siblings_strand_nobody() -> None:
 def test_finding_05_an_answer_to_a_thread_without_checkpoints_starts_nothing() -> None:
     run = start("t-per-call", script([PAY, call("look", what="x")]))
     effects.clear()
-    fenced_saver(Fence(run.pk, run.epoch), []).delete_thread(run.thread_id)
+    delete_thread(run)
     run = answer(pending(run), APPROVE)
     assert run.status == "failed"
     assert "gone" in run.error

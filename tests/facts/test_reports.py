@@ -20,7 +20,8 @@ from pytest_django.fixtures import Settings
 
 from agents_runtime import registry, runs, steps
 from agents_runtime.canonical import Json, decode
-from agents_runtime.checkpointer import Fence, fenced_saver
+from agents_runtime.checkpointer import fenced_saver
+from agents_runtime.fence import Fence
 from agents_runtime.listings import SHIPPED
 from agents_runtime.models import AgentSpec
 from agents_runtime.payloads import read

@@ -11,10 +11,16 @@ from django.db import connection
 
 from agents_runtime.direct import conninfo
 from tests.runtime.crashing import wait_until
+from tests.servers import servers
 
 SAVER, LOCK, DJANGO = "countersign checkpoints", "countersign lock", ""
 OUTSIDER = "tests"
-KEEP_OUT = "LOCK TABLE checkpoints, checkpoint_writes IN EXCLUSIVE MODE"
+DOORWAY = 1_871_402
+CHECKPOINT_TABLES = ("checkpoints", "checkpoint_writes")
+WAIT_IN_THE_DOORWAY = f"""
+    CREATE OR REPLACE FUNCTION wait_in_the_doorway() RETURNS trigger LANGUAGE plpgsql
+    AS 'BEGIN PERFORM pg_advisory_xact_lock_shared({DOORWAY}); RETURN NEW; END'
+"""
 BEGIN_NOTHING = "LOCK TABLE agents_runtime_toolexecution IN SHARE MODE"
 HAS_WAITED = """
     SELECT count(*) FROM pg_stat_activity
@@ -33,10 +39,28 @@ WAITS = """
 @contextmanager
 def no_checkpoint_is_stored() -> Iterator[None]:
     """Let whoever stores a checkpoint stand still within, with the row of its run; reading goes on."""
-    where = conninfo(application=OUTSIDER, search_path=settings.COUNTERSIGN_CHECKPOINT_SCHEMA)
-    with psycopg.connect(where) as outsider:
-        outsider.execute(KEEP_OUT)
+    where = conninfo(application=OUTSIDER)
+    with _doorway(), psycopg.connect(where) as outsider:
+        outsider.execute("SELECT pg_advisory_xact_lock(%s)", [DOORWAY])
         yield
+
+
+@contextmanager
+def _doorway() -> Iterator[None]:
+    """Let each row pass a lock before it is stored; a lock of the whole tables would come too early."""
+    schema = settings.COUNTERSIGN_CHECKPOINT_SCHEMA
+    with psycopg.connect(servers().owner_url, autocommit=True, options=f"-c search_path={schema}") as owner:
+        owner.execute(WAIT_IN_THE_DOORWAY)
+        for table in CHECKPOINT_TABLES:
+            owner.execute(
+                f"CREATE TRIGGER doorway BEFORE INSERT ON {table} "
+                "FOR EACH ROW EXECUTE FUNCTION wait_in_the_doorway()"
+            )
+        try:
+            yield
+        finally:
+            for table in CHECKPOINT_TABLES:
+                owner.execute(f"DROP TRIGGER doorway ON {table}")
 
 
 @contextmanager

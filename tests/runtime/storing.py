@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.postgres import PostgresSaver
 
 from agents_runtime import checkpointer
+from agents_runtime.models import Run
 
 Write = Callable[[Any, Any], None]
 
@@ -50,3 +52,8 @@ def stored(thread: str) -> list[str]:
             {"thread": thread},
         )
         return sorted(row["checkpoint_id"] for row in rows)
+
+
+def delete_thread(run: Run) -> None:
+    """Delete all checkpoints of a run, as somebody might behind its back."""
+    PostgresSaver(checkpointer._pool()).delete_thread(run.thread_id)

@@ -11,9 +11,10 @@ from pytest_django.fixtures import Settings
 
 from agents_runtime import registry, runs, steps
 from agents_runtime.canonical import Json, decode
-from agents_runtime.checkpointer import Fence, fenced_saver
+from agents_runtime.checkpointer import fenced_saver
 from agents_runtime.desk import OpenedPause, get_desk
 from agents_runtime.errors import WrongState
+from agents_runtime.fence import Fence
 from agents_runtime.models import Run
 from reviewer.intake import Desk
 from tests.agents import effects
@@ -33,6 +34,7 @@ from tests.runtime.driving import (
     script,
     start,
 )
+from tests.runtime.storing import delete_thread
 
 pytestmark = pytest.mark.usefixtures("runtime")
 PAY = call("pay", to="a", amount=1)
@@ -304,7 +306,7 @@ def test_pauses_that_the_agent_left_behind_are_superseded() -> None:
 
 def forget_thread(run: Run) -> None:
     """Delete the thread's checkpoints, behind the product's back."""
-    fenced_saver(Fence(run.pk, run.epoch), []).delete_thread(run.thread_id)
+    delete_thread(run)
 
 
 def leave_behind(run: Run) -> None:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db.models import F
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.postgres import PostgresSaver
 
 from agents_runtime import checkpointer
-from agents_runtime.checkpointer import Fence, fenced_saver, on_loop
+from agents_runtime.checkpointer import fenced_saver, on_loop
 from agents_runtime.errors import StaleEpoch
+from agents_runtime.fence import Fence
 from agents_runtime.models import Run
 from agents_runtime.states import RunStatus
 from tests.runtime.driving import at_once, call, script, start
@@ -95,6 +100,76 @@ def test_whoever_is_cancelled_while_storing_reads_only_what_was_stored() -> None
         reading.start()
     reading.join()
     assert [found.checkpoint["id"] for found in read] == stored("elsewhere")
+
+
+CHANNELS = st.sampled_from(["messages", "todo", "__error__", "__interrupt__", "__resume__", "__no_writes__"])
+VALUES = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text("ab\u00e9\U0001f600", max_size=3)
+SOME_WRITES = st.lists(st.tuples(CHANNELS, VALUES), max_size=12)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(several=st.lists(SOME_WRITES, min_size=1, max_size=3))
+def test_a_task_has_written_what_the_library_alone_would_have_stored(
+    several: list[list[tuple[str, Any]]],
+) -> None:
+    alone, fenced = _two_savers()
+    here, there = at(str(uuid4()), "1"), at(str(uuid4()), "1")
+    for writes in several:
+        alone.put_writes(here, writes, "task", "path")
+        fenced.put_writes(there, writes, "task", "path")
+    assert _writes(here) == _writes(there)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.dictionaries(CHANNELS, VALUES | st.lists(VALUES, max_size=3), max_size=12))
+def test_a_checkpoint_is_what_the_library_alone_would_have_stored(values: dict[str, Any]) -> None:
+    alone, fenced = _two_savers()
+    here, there = at(str(uuid4()), ""), at(str(uuid4()), "")
+    versions: Any = {channel: f"{number:032}.1" for number, channel in enumerate(values)}
+    checkpoint = empty_checkpoint() | {"channel_values": values, "channel_versions": versions}
+    for _ in range(2):
+        alone.put(here, checkpoint, {"source": "loop"}, versions)
+        fenced.put(there, checkpoint, {"source": "loop"}, versions)
+    one, other = alone.get_tuple(here), fenced.get_tuple(there)
+    assert one is not None
+    assert (one.checkpoint, one.metadata) == (other.checkpoint, other.metadata)
+    assert one.checkpoint["channel_values"] == values
+
+
+def test_many_thousand_writes_of_a_task_are_stored_together_or_not_at_all() -> None:
+    _, fenced = _two_savers()
+    there = at(str(uuid4()), "1")
+    writes = [("messages", number) for number in range(2_500)]
+    fenced.put_writes(there, writes, "task")
+    assert [row[1] for row in _writes(there)] == list(range(2_500))
+    refused = at(str(uuid4()), "1")
+    fenced.fence.epoch += 1
+    with pytest.raises(StaleEpoch):
+        fenced.put_writes(refused, writes, "task")
+    assert _writes(refused) == []
+
+
+def test_what_the_library_would_write_in_a_new_way_is_refused_and_not_written_without_the_fence() -> None:
+    _, fenced = _two_savers()
+    with pytest.raises(NotImplementedError, match="no fence"):
+        fenced.delete_thread("elsewhere")
+
+
+def _two_savers() -> tuple[PostgresSaver, Any]:
+    """The library's saver, and ours for a run that goes on."""
+    run = Run.objects.first() or start("t-per-call", script([call("pay", to="Ada", amount=5)]))
+    alone = PostgresSaver(checkpointer._pool(), serde=checkpointer.serializer())
+    return alone, fenced_saver(Fence(run.pk, run.epoch), set())
+
+
+def _writes(config: Any) -> list[tuple[Any, ...]]:
+    columns = "task_id, idx, task_path, channel, type, blob"
+    with checkpointer._pool().connection() as link:
+        rows = link.execute(
+            f"SELECT {columns} FROM checkpoint_writes WHERE thread_id = %s ORDER BY idx",
+            [config["configurable"]["thread_id"]],
+        )
+        return [tuple(row.values()) for row in rows]
 
 
 class _WaitedFor:

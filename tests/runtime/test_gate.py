@@ -8,9 +8,10 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from agents_runtime import ledger, registry, runs, thread_lock
-from agents_runtime.checkpointer import Fence, fenced_saver
+from agents_runtime.checkpointer import fenced_saver
 from agents_runtime.engine import Engine
 from agents_runtime.errors import StaleEpoch
+from agents_runtime.fence import Fence
 from agents_runtime.gate import interrupt_ids
 from agents_runtime.models import Pause, Run
 from agents_runtime.states import ExecutionStatus

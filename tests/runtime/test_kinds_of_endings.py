@@ -14,8 +14,9 @@ from langgraph.types import Command
 
 from agents_runtime import registry, runs, thread_lock
 from agents_runtime.canonical import Json, decode
-from agents_runtime.checkpointer import Fence, fenced_saver
+from agents_runtime.checkpointer import fenced_saver
 from agents_runtime.engine import Engine
+from agents_runtime.fence import Fence
 from agents_runtime.models import Run
 from agents_runtime.thread_state import GiveAnswer
 from reviewer import decisions
@@ -34,6 +35,7 @@ from tests.runtime.driving import (
     start,
 )
 from tests.runtime.reviewing import Reviewer
+from tests.runtime.storing import delete_thread
 
 pytestmark = pytest.mark.usefixtures("runtime")
 PAY = call("pay", to="a", amount=1)
@@ -156,7 +158,7 @@ def test_a_question_raised_behind_the_products_back_becomes_a_card(ines: Reviewe
 def test_a_card_whose_thread_is_gone_says_so_and_runs_nothing(ines: Reviewer) -> None:
     run = start("t-per-call", script([PAY]))
     task = ines.card(run)
-    fenced_saver(Fence(run.pk, run.epoch), []).delete_thread(run.thread_id)
+    delete_thread(run)
     run = ines.decide(task, APPROVE)
     assert (run.status, run.trouble) == ("failed", "checkpoint")
     assert "gone" in ines.browser.get(f"/runs/{run.pk}/").content.decode()

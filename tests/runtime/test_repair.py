@@ -11,7 +11,8 @@ from langgraph.types import Command
 
 from agents_runtime import recovery, registry, runs
 from agents_runtime.canonical import Json, decode
-from agents_runtime.checkpointer import Fence, fenced_saver
+from agents_runtime.checkpointer import fenced_saver
+from agents_runtime.fence import Fence
 from agents_runtime.models import Run
 from reviewer.models import ReviewTask
 from tests.agents import effects
@@ -31,6 +32,7 @@ from tests.runtime.driving import (
     script,
     start,
 )
+from tests.runtime.storing import delete_thread
 
 pytestmark = pytest.mark.usefixtures("runtime")
 PAY = call("pay", to="a", amount=1)
@@ -182,7 +184,7 @@ def test_a_run_that_waits_and_asks_nobody_is_found_and_asks_again() -> None:
 def test_a_run_that_stops_says_of_which_kind_its_trouble_is(trouble: str, agent: str) -> None:
     run = start(agent, script([PAY]) if agent == "t-per-call" else {"ask": ""})
     if trouble == "checkpoint":
-        fenced_saver(Fence(run.pk, run.epoch), []).delete_thread(run.thread_id)
+        delete_thread(run)
     effects.flag("fail_pay").touch()
     effects.flag("fail_node").touch()
     run = answer(pending(run), APPROVE)

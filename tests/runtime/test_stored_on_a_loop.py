@@ -9,7 +9,8 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from agents_runtime import checkpointer, ledger
-from agents_runtime.checkpointer import Fence, fenced_saver, on_loop
+from agents_runtime.checkpointer import fenced_saver, on_loop
+from agents_runtime.fence import Fence
 from agents_runtime.gate import in_database
 from agents_runtime.models import Run
 from agents_runtime.thread_state import GateStop

@@ -12,6 +12,7 @@ from django.db import connection, transaction
 
 from agents_runtime import checkpointer, runs, thread_lock
 from agents_runtime.direct import conninfo
+from agents_runtime.fence import Fence
 from agents_runtime.models import Run
 from agents_runtime.records import lock_run
 from tests.runtime.driving import at_once, call, fresh, script, start
@@ -65,7 +66,7 @@ def test_an_epoch_is_raised_on_the_row_as_whoever_had_it_locked_left_it() -> Non
 @WRITES
 def test_whoever_takes_over_waits_for_what_the_worker_before_is_just_storing(write: Write) -> None:
     run = start("t-per-call", INPUT)
-    saver = checkpointer.fenced_saver(checkpointer.Fence(run.pk, run.epoch), set())
+    saver = checkpointer.fenced_saver(Fence(run.pk, run.epoch), set())
     got: list[int | None] = []
     storing = threading.Thread(target=write, args=(saver, at("elsewhere", "1")))
     taking = threading.Thread(target=_take_and_read, args=(run, got))
