@@ -16,7 +16,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -45,6 +45,7 @@ from psycopg_pool import ConnectionPool
 from agents_runtime.canonical import Plain, encode
 from agents_runtime.direct import conninfo
 from agents_runtime.fence import Fence, FencedWrites
+from agents_runtime.gathering import Gathering
 
 POOL: dict[str, Any] = {
     "min_size": 1,
@@ -95,9 +96,11 @@ class FencedSaver(PostgresSaver):
     Tasks of a step read at once, and one that was ended may still; each gets what it asked for.
     """
 
-    def __init__(self, pool: ConnectionPool[Any], fence: Fence) -> None:
+    def __init__(self, pool: ConnectionPool[Any], fence: Fence, *, gathers: bool) -> None:
         super().__init__(pool, serde=serializer())
         self.fence = fence
+        self._gathers = gathers
+        self._gathering = Gathering(fence, self._one_at_a_time)
         self._read = threading.local()
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
@@ -164,13 +167,16 @@ class FencedSaver(PostgresSaver):
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[Any]:
         if not pipeline:
-            with super()._cursor() as cursor:
+            with self._one_at_a_time() as cursor:
                 yield cursor
             return
-        writes = FencedWrites(self.fence)
+        writes = FencedWrites()
         yield writes
-        with super()._cursor() as cursor:
-            writes.store(cursor)  # holding the saver's lock: whoever breaks the fence reads what got past it
+        self._gathering.hand_in(writes, may_wait=self._gathers and writes.lead_to_more)
+
+    def _one_at_a_time(self) -> AbstractContextManager[psycopg.Cursor[DictRow]]:
+        """Let one thread have a cursor: whoever breaks the fence reads what got past it."""
+        return super()._cursor()
 
 
 def _let_ids_follow(checkpoint_id: str) -> None:
@@ -209,9 +215,12 @@ def serializer() -> JsonPlusSerializer:
     return Serializer(allowed_msgpack_modules=None, pickle_fallback=False)
 
 
-def fenced_saver(fence: Fence, allowed: Collection[tuple[str, ...]]) -> Any:
-    """Return a saver for one run in one epoch; ``allowed`` are the types that its state declares."""
-    return FencedSaver(_pool(), fence).with_allowlist(allowed)
+def fenced_saver(fence: Fence, allowed: Collection[tuple[str, ...]], *, gathers: bool = False) -> Any:
+    """Return a saver for one run in one epoch; ``allowed`` are the types that its state declares.
+
+    ``gathers``: what a task wrote waits a moment for the checkpoint that follows, to be stored with it.
+    """
+    return FencedSaver(_pool(), fence, gathers=gathers).with_allowlist(allowed)
 
 
 def on_loop(work: Coroutine[Any, Any, Result]) -> Future[Result]:

@@ -22,6 +22,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph._internal._constants import CONFIG_KEY_STRICT_RESUME
 from langgraph._internal._serde import build_serde_allowlist
+from langgraph.channels import DeltaChannel
 from langgraph.constants import END, START
 from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.prebuilt import ToolNode
@@ -72,7 +73,8 @@ class Engine:
         self._tool_nodes = _tool_nodes(graph)
         self._has_inner_graphs = _has_inner_graphs(graph)
         self._has_inner_breakpoints = _has_inner_breakpoints(graph)
-        self._saver = checkpointer.fenced_saver(self._fence, _allowed_types(graph))
+        gathers = not self._is_async and not _stores_changes(graph)  # either would wait for it itself
+        self._saver = checkpointer.fenced_saver(self._fence, _allowed_types(graph), gathers=gathers)
         self._graph: Pregel[Any, Any, Any, Any] = graph.copy({"checkpointer": self._saver})
 
     def read(self) -> ThreadState:
@@ -346,6 +348,12 @@ def _has_inner_graphs(graph: Pregel[Any, Any, Any, Any]) -> bool:
 def _has_inner_breakpoints(graph: Pregel[Any, Any, Any, Any]) -> bool:
     """Say whether a subgraph, or a graph that a tool calls, stops by itself: the root shows none of that."""
     return any(shape.stops_before or shape.stops_after for shape in examine(graph).inner)
+
+
+@functools.cache
+def _stores_changes(graph: Pregel[Any, Any, Any, Any]) -> bool:
+    """Say whether a channel stores its changes only: its checkpoints wait until those are stored."""
+    return any(isinstance(channel, DeltaChannel) for channel in graph.channels.values())
 
 
 @functools.cache

@@ -65,19 +65,29 @@ class _Insertion:
     conflict: str
     key: Sequence[int]
 
+    @property
+    def keeps_first(self) -> bool:
+        """Say whether what is stored already stays."""
+        return self.conflict.endswith("DO NOTHING")
+
     def distinct(self, rows: Rows) -> Rows:
         """Of several rows with one key, leave the one that comes last: a statement writes none twice."""
-        if self.conflict.endswith("DO NOTHING"):
+        if self.keeps_first:
             return rows
         return list({tuple(row[place] for place in self.key): row for row in rows}.values())
 
 
 class FencedWrites:
-    """Stands in for a cursor: takes what the library writes at once, and stores it together."""
+    """Stands in for a cursor: takes what the library writes at once."""
 
-    def __init__(self, fence: Fence) -> None:
-        self._fence = fence
-        self._writes: list[tuple[str, Rows]] = []
+    def __init__(self) -> None:
+        self.insertions: list[tuple[str, Rows]] = []
+
+    @property
+    def lead_to_more(self) -> bool:
+        """Say whether this is what a task wrote that ended well: a checkpoint is about to follow."""
+        parts = [_taken_apart(query) for query, _ in self.insertions]
+        return all(part.table == "checkpoint_writes" and part.keeps_first for part in parts)
 
     def execute(self, query: str, row: Sequence[Any]) -> None:
         """Take one row."""
@@ -86,28 +96,29 @@ class FencedWrites:
     def executemany(self, query: str, rows: Rows) -> None:
         """Take rows of one table."""
         if rows:
-            self._writes.append((query, _taken_apart(query).distinct(rows)))
+            self.insertions.append((query, _taken_apart(query).distinct(rows)))
 
-    def store(self, cursor: Cursor[Any]) -> None:
-        """Store everything or nothing; raise ``StaleEpoch`` if the fence is down."""
-        self._fence.check()
-        if sum(len(rows) for _, rows in self._writes) <= MOST_ROWS:
-            self._store(cursor, self._writes)
-            return
-        with cursor.connection.transaction():
-            for query, rows in self._writes:
-                for part in _parts(rows):
-                    self._store(cursor, [(query, part)])
 
-    def _store(self, cursor: Cursor[Any], writes: Sequence[tuple[str, Rows]]) -> None:
-        sql = _statement(tuple((query, len(rows)) for query, rows in writes))
-        values = [value for _, rows in writes for row in rows for value in row]
-        is_usual = sum(len(rows) for _, rows in writes) <= MOST_ROWS_PREPARED
-        cursor.execute(
-            sql, [self._fence.run_id, self._fence.epoch, *values], prepare=None if is_usual else False
-        )
-        if cursor.fetchone() is None:
-            raise StaleEpoch(SHUT_OUT)
+def store(cursor: Cursor[Any], fence: Fence, several: Sequence[FencedWrites]) -> None:
+    """Store everything or nothing; raise ``StaleEpoch`` if the fence is down."""
+    fence.check()
+    insertions = [insertion for writes in several for insertion in writes.insertions]
+    if sum(len(rows) for _, rows in insertions) <= MOST_ROWS:
+        _store(cursor, fence, insertions)
+        return
+    with cursor.connection.transaction():
+        for query, rows in insertions:
+            for part in _parts(rows):
+                _store(cursor, fence, [(query, part)])
+
+
+def _store(cursor: Cursor[Any], fence: Fence, insertions: Sequence[tuple[str, Rows]]) -> None:
+    sql = _statement(tuple((query, len(rows)) for query, rows in insertions))
+    values = [value for _, rows in insertions for row in rows for value in row]
+    is_rare = sum(len(rows) for _, rows in insertions) > MOST_ROWS_PREPARED
+    cursor.execute(sql, [fence.run_id, fence.epoch, *values], prepare=False if is_rare else None)
+    if cursor.fetchone() is None:
+        raise StaleEpoch(SHUT_OUT)
 
 
 def _parts(rows: Rows) -> Iterator[Rows]:
