@@ -17,7 +17,8 @@ import threading
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -87,6 +88,25 @@ def _are_interrupts(found: object) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class _Known:
+    """The latest checkpoint of a thread as its row is; None: there is none."""
+
+    row: DictRow | None
+
+    def tuple_of(self, saver: FencedSaver) -> CheckpointTuple | None:
+        """Return it as if it were read once more."""
+        return saver._load_checkpoint_tuple(self.row) if self.row else None  # noqa: SLF001  of this file
+
+
+class _Reading(threading.local):
+    """What one thread of this process read last."""
+
+    row: DictRow | None = None
+    latest: CheckpointTuple | None = None
+    known: _Known | None = None
+
+
 class FencedSaver(PostgresSaver):
     """Writes only while its fence stands.
 
@@ -101,21 +121,46 @@ class FencedSaver(PostgresSaver):
         self.fence = fence
         self._gathers = gathers
         self._gathering = Gathering(fence, self._one_at_a_time)
-        self._read = threading.local()
+        self._read = _Reading()
+        self._known: list[_Known] = []
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Read a checkpoint; those that this process stores from now on come after it."""
-        found = self._read.latest = super().get_tuple(config)
+        is_latest = _asks_for_latest(config)
+        known = self._known.pop() if is_latest and self._known else None
+        self._read.row = None
+        found = self._read.latest = known.tuple_of(self) if known else super().get_tuple(config)
+        if is_latest:
+            self._read.known = _Known(self._read.row)
         if found is not None:
             _let_ids_follow(found.checkpoint["id"])
         return found
 
+    def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
+        self._read.row = value | {"checkpoint": deepcopy(value["checkpoint"])}  # the library changes its own
+        return super()._load_checkpoint_tuple(value)
+
+    def know_of_nothing(self) -> None:
+        """Take it as read that nothing is stored, where that is known."""
+        self._read.known = _Known(None)
+
+    @contextmanager
+    def going_on_from_what_was_read(self) -> Iterator[None]:
+        """Let the first who asks for the thread's latest checkpoint have what this thread read last.
+
+        By that the caller chose what comes next, and nobody but this worker may have written since.
+        """
+        self._known = [self._read.known] if self._read.known else []
+        try:
+            yield
+        finally:
+            self._known = []
+
     @property
     def latest(self) -> CheckpointTuple | None:
         """What the caller read last: reading a thread's state and its pending writes is one reading."""
-        found: CheckpointTuple | None = getattr(self._read, "latest", None)
-        return found
+        return self._read.latest
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Read a checkpoint."""
@@ -191,6 +236,12 @@ def _let_ids_follow(checkpoint_id: str) -> None:
         return
     made = vars(ids)  # it offers no other way
     made["_last_v6_timestamp"] = max(taken, made["_last_v6_timestamp"] or 0)
+
+
+def _asks_for_latest(config: RunnableConfig) -> bool:
+    """Say whether this asks for the latest checkpoint of the thread itself."""
+    asked = config["configurable"]
+    return not asked.get("checkpoint_id") and not asked.get("checkpoint_ns")
 
 
 class _Process:

@@ -55,6 +55,7 @@ from agents_runtime.thread_state import (
 )
 
 log = logging.getLogger(__name__)
+FIRST_EPOCH = 1
 EDIT_SECONDS = 30.0
 RESUME = "__resume__"
 CLOSED_CALL = "Nobody decided on this call, and it was not run: the run was given new input instead."
@@ -77,6 +78,13 @@ class Engine:
         self._saver = checkpointer.fenced_saver(self._fence, _allowed_types(graph), gathers=gathers)
         self._graph: Pregel[Any, Any, Any, Any] = graph.copy({"checkpointer": self._saver})
 
+    def read_first(self) -> ThreadState:
+        """Return what the checkpoint says; to the first worker that a run has, it cannot say anything."""
+        if self._fence.epoch != FIRST_EPOCH:
+            return self.read()
+        self._saver.know_of_nothing()
+        return ThreadState(exists=False)
+
     def read(self) -> ThreadState:
         """Return what the checkpoint says now."""
         config = self._config()
@@ -93,13 +101,17 @@ class Engine:
         return str(latest.config["configurable"]["checkpoint_id"])
 
     def step(self, delivery: Delivery) -> Outcome:
-        """Hand something to the graph and let it run until it stops by itself or its time is over."""
+        """Hand something to the graph and let it run until it stops by itself or its time is over.
+
+        The graph goes on from what was read last.
+        """
         if isinstance(delivery, CloseReviews):
             return self._edited(self._close_reviews())
         if isinstance(delivery, AskAgain):
             forgotten = self._edited(self._forget_answers())
             if forgotten.error:
                 return forgotten
+            self.read()
         gate = Gate(self._run.pk, self._fence.epoch, tool_nodes=self._tool_nodes)
         with Reporter(self._run) as reporter, gate.standing():
             call = {
@@ -109,7 +121,8 @@ class Engine:
                 "durability": "sync",
                 "control": RunControl(),
             }
-            error = self._call(_given(delivery), call, reporter)
+            with self._saver.going_on_from_what_was_read():
+                error = self._call(_given(delivery), call, reporter)
         return replace(_outcome(error, gate, delivery), steps=reporter.rest())
 
     def _edited(self, edit: Coroutine[Any, Any, None]) -> Outcome:

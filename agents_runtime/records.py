@@ -30,7 +30,6 @@ CHANGEABLE = (
     "started_at",
     "finished_at",
 )
-_run = Compiled(lambda run_id: Run.objects.select_related("agent").filter(pk=run_id), SOME_ID)
 # In mappings, because the types' plugin knows no annotation that a model declares.
 _SEEN_WITH_A_LOCK = {"moment": Now()}
 
@@ -60,11 +59,6 @@ _locked_pause = Compiled(lambda pause_id: Pause.objects.select_for_update().filt
 def as_name(text: str) -> str:
     """Return an agent's name for something as a column of names holds it."""
     return storable(text)[:MAX_NAME]
-
-
-def read_run(run_id: UUID) -> Run:
-    """Return a run as it is now, not locked; raise ``NotFound``."""
-    return _existing(_run.first(run_id))
 
 
 def lock_run(run_id: UUID, epoch: int | None = None) -> Run:

@@ -79,13 +79,18 @@ def register() -> Report:
     )
 
 
+def is_loaded(spec: AgentSpec) -> bool:
+    """Say whether this process has the agent's code; importing it may take as long as its author likes."""
+    return _key(spec) in _graphs
+
+
 def load_graph(spec: AgentSpec) -> Graph:
     """Return the graph of an agent as its author wrote it, made once per process.
 
     Raises ``AgentUnavailable`` if it cannot be had, if its middleware undoes its gates, or if its code gates
     other calls than the row says: then what people were promised at a run's start is not what would happen.
     """
-    key = (spec.source, spec.name, spec.entry)
+    key = _key(spec)
     with _graphs_lock:
         if key not in _graphs:
             graph = _load_listed(spec)
@@ -100,6 +105,10 @@ def load_graph(spec: AgentSpec) -> Graph:
 def graph_fingerprint(graph: Graph) -> str:
     """Return the fingerprint of the build that this process has; the spec holds the registered one."""
     return fingerprint(examine(graph))
+
+
+def _key(spec: AgentSpec) -> tuple[str, str, str]:
+    return spec.source, spec.name, spec.entry
 
 
 def _load_listed(spec: AgentSpec) -> Graph:
