@@ -59,16 +59,16 @@ MUTANTS = (
     Mutant("epoch check of the gate", LEDGER, "    if run.epoch != call.epoch:\n", "    if False:\n"),
     Mutant(
         "fence round the checkpoints",
-        "agents_runtime/checkpointer.py",
+        "agents_runtime/fence.py",
         "WHERE id = %s AND epoch = %s AND status",
         "WHERE id = %s AND epoch >= 0 * %s AND status",
         "tests/runtime/test_fence.py",
     ),
     Mutant(
         "row of the run while a checkpoint is stored",
-        "agents_runtime/checkpointer.py",
-        " FOR SHARE) AS standing",
-        ") AS standing",
+        "agents_runtime/fence.py",
+        "{RunStatus.CANCELLED.value}' FOR SHARE)",
+        "{RunStatus.CANCELLED.value}')",
         "tests/runtime/test_thread_lock.py",
     ),
     Mutant(
