@@ -1,8 +1,7 @@
 """The savers of a process: PostgreSQL checkpoints for sync graphs, and for async graphs on one loop thread.
 
-The pool opens in the process that uses it, at first use: a pool that crosses a fork hangs. Each run in hand
-gets a saver of its own over the process's pool, because a saver holds one lock round every operation. Savers
-are fenced: they write nothing once their run's epoch is over, so that a worker without its lock cannot fork
+Each run in hand gets a saver of its own, over the connection that holds the lock on its thread. Savers are
+fenced: they write nothing once their run's epoch is over, so that a worker without its lock cannot fork
 the thread's history.
 """
 
@@ -40,21 +39,15 @@ from langgraph.checkpoint.postgres.base import PRUNE_DELETE_THREADS_SQL
 from langgraph.checkpoint.serde import _msgpack
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Interrupt
-from psycopg.rows import DictRow, dict_row
-from psycopg_pool import ConnectionPool
+from psycopg.rows import DictRow
 
+from agents_runtime import thread_lock
 from agents_runtime.canonical import Plain, encode
 from agents_runtime.direct import conninfo
 from agents_runtime.fence import Fence, FencedWrites
 from agents_runtime.gathering import Gathering
 
-POOL: dict[str, Any] = {
-    "min_size": 1,
-    "max_size": settings.COUNTERSIGN_CHECKPOINT_POOL,
-    "timeout": 15.0,
-    "max_idle": 60.0,
-}
-CONNECTION: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0}
+MOST_THREADS = 8
 CANONICAL = "canonical+"
 SECONDS_TO_COME_FREE = 1.0
 ALSO_LOOK_IN = "SELECT set_config('search_path', %s || ', ' || current_setting('search_path'), true)"
@@ -116,8 +109,8 @@ class FencedSaver(PostgresSaver):
     Tasks of a step read at once, and one that was ended may still; each gets what it asked for.
     """
 
-    def __init__(self, pool: ConnectionPool[Any], fence: Fence, *, gathers: bool) -> None:
-        super().__init__(pool, serde=serializer())
+    def __init__(self, link: psycopg.Connection[DictRow], fence: Fence, *, gathers: bool) -> None:
+        super().__init__(link, serde=serializer())
         self.fence = fence
         self._gathers = gathers
         self._gathering = Gathering(fence, self._one_at_a_time)
@@ -250,8 +243,7 @@ class _Process:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.lock = threading.Lock()
-        self.pool: ConnectionPool[Any] | None = None
-        self.threads = ThreadPoolExecutor(POOL["max_size"], "checkpoints")  # each uses one connection
+        self.threads = ThreadPoolExecutor(MOST_THREADS, "checkpoints")
         self.loop: asyncio.AbstractEventLoop | None = None
         self.loop_thread: threading.Thread | None = None
 
@@ -271,7 +263,7 @@ def fenced_saver(fence: Fence, allowed: Collection[tuple[str, ...]], *, gathers:
 
     ``gathers``: what a task wrote waits a moment for the checkpoint that follows, to be stored with it.
     """
-    return FencedSaver(_pool(), fence, gathers=gathers).with_allowlist(allowed)
+    return FencedSaver(thread_lock.connection(), fence, gathers=gathers).with_allowlist(allowed)
 
 
 def on_loop(work: Coroutine[Any, Any, Result]) -> Future[Result]:
@@ -306,7 +298,7 @@ async def _stop_after_all() -> None:
 def make_tables(schema: str) -> None:
     """Create or upgrade the library's tables in a schema that exists; one caller at a time."""
     where = conninfo(application="setup", search_path=schema)
-    link: psycopg.Connection[DictRow] = psycopg.connect(where, **CONNECTION)
+    link: psycopg.Connection[DictRow] = psycopg.connect(where, **thread_lock.LIKE_A_SAVER)
     with link:
         PostgresSaver(link).setup()
 
@@ -314,7 +306,7 @@ def make_tables(schema: str) -> None:
 def prune_thread(thread_id: str) -> bool:
     """Keep only the latest checkpoint of a thread; False if the library cannot do that for its channels."""
     try:
-        PostgresSaver(_pool(), serde=serializer()).prune([thread_id])
+        PostgresSaver(thread_lock.connection(), serde=serializer()).prune([thread_id])
     except NotImplementedError:
         return False
     return True
@@ -329,20 +321,11 @@ def delete_thread_here(thread_id: str) -> None:
             cursor.execute(statement, [[thread_id]])
 
 
-def drop_dead_connections() -> None:
-    """Look at the idle connections of the pool, and replace those that the server has closed."""
-    process = _current()
-    if process.pool is not None:
-        process.pool.check()
-
-
 def close() -> None:
     """Close what this process opened; the next use opens it again."""
     process = _current()
     globals()["_process"] = _Process()
     process.threads.shutdown(wait=False)
-    if process.pool is not None:
-        process.pool.close()
     if process.loop is None or process.loop_thread is None:
         return
     process.loop.call_soon_threadsafe(process.loop.stop)
@@ -353,14 +336,6 @@ def _current() -> _Process:
     if _process.pid != os.getpid():
         globals()["_process"] = _Process()
     return _process
-
-
-def _pool() -> ConnectionPool[Any]:
-    process = _current()
-    with process.lock:
-        if process.pool is None:
-            process.pool = ConnectionPool[Any](_conninfo(), kwargs=dict(CONNECTION), open=True, **POOL)
-        return process.pool
 
 
 def _loop() -> asyncio.AbstractEventLoop:
@@ -381,7 +356,3 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
     finally:
         loop.close()
-
-
-def _conninfo() -> str:
-    return conninfo(application="checkpoints", search_path=settings.COUNTERSIGN_CHECKPOINT_SCHEMA)

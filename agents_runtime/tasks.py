@@ -15,7 +15,7 @@ from celery.signals import worker_ready
 from django.db import Error as DatabaseError
 from django.db import connection
 
-from agents_runtime import checkpointer, recovery, retention, steps, threads
+from agents_runtime import recovery, retention, steps, threads
 
 log = logging.getLogger(__name__)
 OPTIONS = {"ignore_result": True, "acks_late": True, "reject_on_worker_lost": True}
@@ -81,4 +81,3 @@ def _drop_dead_connections() -> None:
     """After a restart of the database every idle connection is dead, and each would fail one more run."""
     connection.close()
     connection.pool.check()  # type: ignore[attr-defined]
-    checkpointer.drop_dead_connections()

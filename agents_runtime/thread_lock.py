@@ -1,9 +1,10 @@
 """The lock of a thread: whoever holds it is the only one who may run that thread's graph.
 
 LangGraph has none: two workers with one answer run every tool twice. The lock is a session advisory lock
-on a connection of its own (it must not go through a transaction pooler). It ends with the connection, so a
-dead worker never keeps it. Taking it raises the run's epoch *in the same statement*: a worker that lost its
-connection without noticing holds an old epoch, and everything it still tries to write is refused.
+on a direct connection (it must not go through a transaction pooler), over which the thread's checkpoints are
+read and written, too. It ends with the connection, so a dead worker never keeps it. Taking it raises the
+run's epoch *in the same statement*: a worker that lost its connection without noticing holds an old epoch,
+and everything it still tries to write is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
+from django.conf import settings
 from django.db import connection as django_connection
+from psycopg.rows import DictRow, dict_row
 
 from agents_runtime.direct import conninfo
 from agents_runtime.records import TABLE
@@ -30,16 +33,20 @@ HELD = """
 TAKE = f"""
     WITH taken AS MATERIALIZED (SELECT pg_try_advisory_lock(%(key)s) AS is_ours),
     raised AS (
-        UPDATE {TABLE} SET epoch = epoch + 1 FROM taken WHERE id = %(run)s AND is_ours RETURNING epoch
+        UPDATE public.{TABLE} SET epoch = epoch + 1 FROM taken WHERE id = %(run)s AND is_ours RETURNING epoch
     )
     SELECT is_ours, epoch FROM taken LEFT JOIN raised ON true
 """  # noqa: S608  our own table's name
 
 
-class _Own(threading.local):
-    """The lock connection of this thread of this process; a forked child never uses its parent's."""
+LIKE_A_SAVER: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0}
+"""What the library asks of a connection that its savers use."""
 
-    connection: psycopg.Connection[Any] | None = None
+
+class _Own(threading.local):
+    """The direct connection of this thread of this process; a forked child never uses its parent's."""
+
+    connection: psycopg.Connection[DictRow] | None = None
     process: int = 0
 
 
@@ -76,26 +83,28 @@ def _take(run_id: UUID) -> tuple[bool, int | None]:
     """Take the lock if it is free; return whether it is ours now, and the run's new epoch if there is one."""
     values = {"key": lock_key(run_id), "run": run_id}
     try:
-        row = _connection().execute(TAKE, values).fetchone()
+        row = connection().execute(TAKE, values).fetchone()
     except psycopg.OperationalError:  # the server closed it while it was idle
         close()
-        row = _connection().execute(TAKE, values).fetchone()
+        row = connection().execute(TAKE, values).fetchone()
     assert row is not None
-    return bool(row[0]), row[1]
+    return bool(row["is_ours"]), row["epoch"]
 
 
 def _unlock(run_id: UUID) -> None:
     try:
-        _connection().execute("SELECT pg_advisory_unlock(%s)", [lock_key(run_id)])
+        connection().execute("SELECT pg_advisory_unlock(%s)", [lock_key(run_id)])
     except psycopg.Error:  # its end is the lock's end
         close()
 
 
-def _connection() -> psycopg.Connection[Any]:
+def connection() -> psycopg.Connection[DictRow]:
+    """Return the direct connection of this thread of this process; the library's tables come first in it."""
     if _own.process != os.getpid():
         _own.connection = None
     if _own.connection is None or _own.connection.closed:
-        _own.connection = psycopg.connect(conninfo(application="lock"), autocommit=True)
+        schema = settings.COUNTERSIGN_CHECKPOINT_SCHEMA
+        _own.connection = psycopg.connect(conninfo(application="thread", search_path=schema), **LIKE_A_SAVER)
         _own.process = os.getpid()
     return _own.connection
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import connection
 
-LOCK = 1  # the direct connection that holds the locks on threads
+DIRECT = 1  # the connection that holds the lock on a thread, and goes to its checkpoints
 ALLOWED = """
     SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
 """
@@ -17,8 +17,7 @@ ALLOWED = """
 
 def needed_connections(workers: int) -> int:
     """Return how many connections web, scheduler and ``workers`` worker children may open."""
-    of_child = settings.DATABASE_POOL + settings.COUNTERSIGN_CHECKPOINT_POOL + LOCK
-    return 2 * settings.DATABASE_POOL + workers * of_child
+    return 2 * settings.DATABASE_POOL + workers * (settings.DATABASE_POOL + DIRECT)
 
 
 def allowed_connections() -> int:

@@ -110,7 +110,7 @@ class Schedule(deaths.Schedule):
         try:
             self._trigger.wait_at("reached")
             if self._trigger.fired() is not None:
-                self._world.end_backends("countersign lock")
+                self._world.end_backends("countersign thread")
             key = thread_lock.lock_key(run_id)
             wait_until(lambda: key not in thread_lock.held_keys(), "the lock is free", seconds=10)
         finally:

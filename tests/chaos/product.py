@@ -180,7 +180,7 @@ class Schedule:
                 ("valkey hangs", self._pause_valkey),
                 ("postgres is killed", self._world.restart_postgres),
                 ("backends are ended", self._world.end_backends),
-                ("locks are lost", partial(self._world.end_backends, "countersign lock")),
+                ("locks are lost", partial(self._world.end_backends, "countersign thread")),
                 ("clocks jump", partial(self._set_clock, self._chance.choice([HOUR, -HOUR]))),
             )
         ]

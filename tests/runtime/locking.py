@@ -13,7 +13,7 @@ from agents_runtime.direct import conninfo
 from tests.runtime.crashing import wait_until
 from tests.servers import servers
 
-SAVER, LOCK, DJANGO = "countersign checkpoints", "countersign lock", ""
+DIRECT, DJANGO = "countersign thread", ""
 OUTSIDER = "tests"
 DOORWAY = 1_871_402
 CHECKPOINT_TABLES = ("checkpoints", "checkpoint_writes")
@@ -84,12 +84,12 @@ def wait_for_a_tool_to_begin(*, seconds: int) -> None:
 
 def wait_for_whoever_stores() -> None:
     """Wait until a saver stands still before the tables, and so holds the row of its run."""
-    wait_until(lambda: _waits(SAVER, f"countersign {OUTSIDER}"))
+    wait_until(lambda: _waits(DIRECT, f"countersign {OUTSIDER}"))
 
 
 def wait_until_waiting_for_a_saver(who: str) -> None:
     """Wait until a session of this application waits for a row that a saver holds."""
-    wait_until(lambda: _waits(who, SAVER))
+    wait_until(lambda: _waits(who, DIRECT))
 
 
 def _waits(waiting: str, holding: str) -> bool:

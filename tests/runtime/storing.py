@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
+from django.conf import settings
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.postgres import PostgresSaver
+from psycopg.rows import DictRow
 
-from agents_runtime import checkpointer
+from agents_runtime import checkpointer, thread_lock
+from agents_runtime.direct import conninfo
 from agents_runtime.models import Run
 
 Write = Callable[[Any, Any], None]
@@ -43,9 +47,15 @@ def at(thread: str, checkpoint_id: str) -> Any:
     return {"configurable": {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint_id}}
 
 
+def outside() -> psycopg.Connection[DictRow]:
+    """Return a connection of a test's own to the library's tables."""
+    where = conninfo(application="tests", search_path=settings.COUNTERSIGN_CHECKPOINT_SCHEMA)
+    return psycopg.connect(where, **thread_lock.LIKE_A_SAVER)
+
+
 def stored(thread: str) -> list[str]:
     """Return which checkpoints of a thread are stored, or have something written for them."""
-    with checkpointer._pool().connection() as link:
+    with outside() as link:
         rows = link.execute(
             "SELECT checkpoint_id FROM checkpoint_writes WHERE thread_id = %(thread)s"
             " UNION ALL SELECT checkpoint_id FROM checkpoints WHERE thread_id = %(thread)s",
@@ -56,4 +66,5 @@ def stored(thread: str) -> list[str]:
 
 def delete_thread(run: Run) -> None:
     """Delete all checkpoints of a run, as somebody might behind its back."""
-    PostgresSaver(checkpointer._pool()).delete_thread(run.thread_id)
+    with outside() as link:
+        PostgresSaver(link).delete_thread(run.thread_id)

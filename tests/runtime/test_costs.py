@@ -89,12 +89,12 @@ def test_a_run_takes_so_many_statements_and_no_more(cast: Cast, sent: Counter[st
     assert finishing["COMMIT"] <= 4
 
 
-def test_a_thread_that_works_keeps_one_connection_for_its_locks(cast: Cast) -> None:
+def test_a_thread_that_works_keeps_one_connection_for_its_locks_and_checkpoints(cast: Cast) -> None:
     whole_run(cast)
-    before = thread_lock._connection().info.backend_pid
+    before = thread_lock.connection().info.backend_pid
     for _ in range(3):
         whole_run(cast)
-    assert thread_lock._connection().info.backend_pid == before
+    assert thread_lock.connection().info.backend_pid == before
 
 
 def test_a_graph_is_built_once_and_not_for_each_step(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:

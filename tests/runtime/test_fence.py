@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.postgres import PostgresSaver
 
-from agents_runtime import checkpointer
+from agents_runtime import checkpointer, thread_lock
 from agents_runtime.checkpointer import fenced_saver, on_loop
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.fence import Fence
@@ -22,7 +22,7 @@ from agents_runtime.models import Run
 from agents_runtime.states import RunStatus
 from tests.runtime.driving import at_once, call, script, start
 from tests.runtime.locking import no_checkpoint_is_stored, wait_for_whoever_stores
-from tests.runtime.storing import WRITES, Write, at, stored
+from tests.runtime.storing import WRITES, Write, at, outside, stored
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -158,13 +158,13 @@ def test_what_the_library_would_write_in_a_new_way_is_refused_and_not_written_wi
 def _two_savers() -> tuple[PostgresSaver, Any]:
     """The library's saver, and ours for a run that goes on."""
     run = Run.objects.first() or start("t-per-call", script([call("pay", to="Ada", amount=5)]))
-    alone = PostgresSaver(checkpointer._pool(), serde=checkpointer.serializer())
+    alone = PostgresSaver(thread_lock.connection(), serde=checkpointer.serializer())
     return alone, fenced_saver(Fence(run.pk, run.epoch), set())
 
 
 def _writes(config: Any) -> list[tuple[Any, ...]]:
     columns = "task_id, idx, task_path, channel, type, blob"
-    with checkpointer._pool().connection() as link:
+    with outside() as link:
         rows = link.execute(
             f"SELECT {columns} FROM checkpoint_writes WHERE thread_id = %s ORDER BY idx",
             [config["configurable"]["thread_id"]],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
 
 import psutil
 import psycopg
@@ -12,7 +11,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from agents_runtime import checkpointer, runs, tasks
+from agents_runtime import checkpointer, runs, tasks, thread_lock
 from agents_runtime.models import Run
 from tests.agents import effects
 from tests.processes import Process, Worker, threads_worker_command
@@ -26,11 +25,10 @@ PAY = call("pay", to="a", amount=1)
 
 
 def end_idle_sessions() -> int:
-    """End the sessions that this process's pools hold, as a restart of the server does; return how many."""
+    """End the idle sessions of this process, as a restart of the server does; return how many."""
     connection.close()
-    process = checkpointer._current()
-    held: list[Any] = [connection.pool, process.pool]  # type: ignore[attr-defined]
-    numbers = [link.info.backend_pid for pool in held if pool is not None for link in pool._pool]
+    held = [*connection.pool._pool, thread_lock.connection()]  # type: ignore[attr-defined]
+    numbers = [link.info.backend_pid for link in held]
     with psycopg.connect(servers().superuser_url, autocommit=True) as link:
         link.execute("SELECT pg_terminate_backend(pid, 10_000) FROM unnest(%s::int[]) AS pid", [numbers])
     return len(numbers)

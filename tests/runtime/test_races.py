@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from agents_runtime import runs, steps
+from agents_runtime import runs, steps, tasks
 from agents_runtime.models import Run
 from tests.agents import effects
 from tests.runtime.crashing import KILLED, advance_in_child, wait_for
@@ -116,7 +116,7 @@ def test_a_worker_whose_lock_is_lost_writes_nothing_over_its_successor() -> None
         assert fresh(run).status == "in_doubt"
         effects.flag("wait_pay").unlink()
 
-    at_once(lambda: steps.advance(run.pk), second)
+    at_once(lambda: tasks.start_run(str(run.pk)), second)
     run = fresh(run)
     assert run.status == "in_doubt"
     (attempt,) = attempts(run)
@@ -149,11 +149,11 @@ def test_a_decision_cannot_be_taken_back_once_it_is_given() -> None:
 
 
 def end_lock_connections() -> None:
-    """End the connections that hold thread locks, as a network that breaks does."""
+    """End the connections that hold the locks on threads, as a network that breaks does."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE application_name = 'countersign lock'"
+            " WHERE application_name = 'countersign thread'"
         )
 
 

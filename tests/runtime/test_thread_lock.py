@@ -17,7 +17,7 @@ from agents_runtime.models import Run
 from agents_runtime.records import lock_run
 from tests.runtime.driving import at_once, call, fresh, script, start
 from tests.runtime.locking import (
-    LOCK,
+    DIRECT,
     no_checkpoint_is_stored,
     wait_for_whoever_stores,
     wait_until_waiting_for_a_saver,
@@ -74,7 +74,7 @@ def test_whoever_takes_over_waits_for_what_the_worker_before_is_just_storing(wri
         storing.start()
         wait_for_whoever_stores()
         taking.start()
-        wait_until_waiting_for_a_saver(LOCK)
+        wait_until_waiting_for_a_saver(DIRECT)
         assert fresh(run).epoch == run.epoch
     storing.join()
     taking.join()
