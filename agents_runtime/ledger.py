@@ -2,6 +2,8 @@
 
 Every answer is given in the transaction that opens the row, with the run and the pause locked: a decision
 cannot change, a run cannot be cancelled, and a second worker cannot start the same call while it is given.
+Run and pause are locked by one statement where that finds both, in this order: PostgreSQL locks the rows that
+it found together in the order in which the statement names their tables, and gives them as they are then.
 The row is committed before the tool's code runs. Does not live here: stopping a tool (``gate``).
 """
 
@@ -12,15 +14,17 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import CharField, Exists, OuterRef, QuerySet, Value
 from django.db.models.expressions import RawSQL
+from django.db.models.functions import Concat
 
 from agents_runtime.canonical import Json, decode, digest, encode, same, storable
 from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, insert, update
 from agents_runtime.desk import get_desk
-from agents_runtime.errors import StaleEpoch
+from agents_runtime.errors import NotFound, StaleEpoch
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.payloads import allowed_arguments
-from agents_runtime.records import as_name, lock_frame, lock_pause
+from agents_runtime.records import as_name, lock_pause
 from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
 from agents_runtime.thread_state import GateStop
 
@@ -76,6 +80,8 @@ class _Claim:
 
     pause: Pause
     position: int
+    was_tried: bool = True
+    """Whether there may be an attempt at it."""
 
     @property
     def call(self) -> dict[str, Json]:
@@ -91,13 +97,61 @@ class _Claim:
         return f"{self.pause.interrupt_id}:{self.position}"
 
 
-_locked_attempt = Compiled(
-    lambda run_id, execution_id: ToolExecution.objects.select_for_update().filter(
-        run=run_id, pk=execution_id
-    ),
-    SOME_ID,
-    SOME_NUMBER,
+# What the gate, and the desk that it tells, read; what else is wanted after all is read when it is wanted.
+_OF_RUN = ("agent", "status", "gates", "epoch", "agent__name")
+_OF_PAUSE = ("interrupt_id", "round", "calls", "status", "answers", "delivery_epoch")
+_OF_ATTEMPT = (
+    *("run", "pause", "position", "call_key", "attempt", "tool", "arguments_digest", "grant"),
+    *("status", "epoch", "in_doubt_since"),
 )
+_FROM_RUN = ("run", *(f"run__{name}" for name in _OF_RUN))
+
+
+def _run(run_id: UUID) -> QuerySet[Run]:
+    """Return a run, locked, and whether a batch was ever asked in it."""
+    has_batches = Exists(Pause.objects.filter(run=OuterRef("pk"), kind__in=BATCH_KINDS))
+    return (
+        Run.objects.select_for_update(of=("self",))
+        .select_related("agent")
+        .only(*_OF_RUN)
+        .annotate(has_batches=has_batches)
+        .filter(pk=run_id)
+        .order_by()
+    )
+
+
+def _asked_of_call(run_id: UUID, tool: str, interrupt_ids: Sequence[str]) -> QuerySet[Pause]:
+    """Return the pauses that asked about a call by itself, each locked after its run."""
+    asked = Pause.objects.filter(
+        run=run_id,
+        kind=Pause.Kind.PER_CALL,
+        tool=tool,
+        interrupt_id__in=RawSQL("SELECT unnest(%s::text[])", [interrupt_ids]),
+    )
+    key = Concat(OuterRef("interrupt_id"), Value(":0"), output_field=CharField())
+    was_tried = Exists(ToolExecution.objects.filter(run=OuterRef("run"), call_key=key))
+    return (
+        asked.select_for_update(of=("run", "self"))
+        .select_related("run__agent")
+        .only(*_OF_PAUSE, *_FROM_RUN)
+        .annotate(was_tried=was_tried)
+        .order_by()
+    )
+
+
+def _attempt(run_id: UUID, execution_id: int) -> QuerySet[ToolExecution]:
+    """Return an attempt, locked after its run."""
+    return (
+        ToolExecution.objects.select_for_update(of=("run", "self"))
+        .select_related("run__agent")
+        .only(*_OF_ATTEMPT, *_FROM_RUN)
+        .filter(run=run_id, pk=execution_id)
+        .order_by()
+    )
+
+
+_locked_run = Compiled(_run, SOME_ID)
+_locked_attempt = Compiled(_attempt, SOME_ID, SOME_NUMBER)
 _locked_latest = Compiled(
     lambda run_id, key: (
         ToolExecution.objects.select_for_update().filter(run=run_id, call_key=key).order_by("-attempt")[:1]
@@ -105,17 +159,7 @@ _locked_latest = Compiled(
     SOME_ID,
     "some key",
 )
-_locked_asked_of_call = Compiled(
-    lambda run_id, tool, interrupt_ids: Pause.objects.select_for_update().filter(
-        run=run_id,
-        kind=Pause.Kind.PER_CALL,
-        tool=tool,
-        interrupt_id__in=RawSQL("SELECT unnest(%s::text[])", [interrupt_ids]),
-    ),
-    SOME_ID,
-    "some tool",
-    ["some interrupt"],
-)
+_locked_asked_of_call = Compiled(_asked_of_call, SOME_ID, "some tool", ["some interrupt"])
 
 
 class _Refused(Exception):
@@ -128,13 +172,18 @@ class _Refused(Exception):
 
 def open_call(call: Call) -> Answer | GateStop:
     """Answer a call that wants to start."""
-    return _answer(call, _open_gated)
+    with transaction.atomic():
+        own = _own_claim(call)
+        run = own.pause.run if own else _lock_run(call.run_id)
+        return _answer(run, call, lambda: _open_gated(run, call, own))
 
 
 def open_once(*, run_id: UUID, epoch: int, key: str, arguments: Json) -> Answer | GateStop:
     """Answer code of a plain node that wants to do something once; ``key`` names it within the run."""
     call = Call(run_id, epoch, tool=key, tool_call_id="", namespace="", arguments=arguments, interrupt_ids=())
-    return _answer(call, _open_once)
+    with transaction.atomic():
+        run = _lock_run(run_id)
+        return _answer(run, call, lambda: _open_once(run, call))
 
 
 def close_call(
@@ -153,32 +202,35 @@ def close_call(
     ``may_run_again``: it raised an error of which the agent's author says that nothing has happened.
     """
     with transaction.atomic():
-        run = lock_frame(run_id)
         (execution,) = _locked_attempt.rows(run_id, execution_id)
-        execution.run = run
-        if run.epoch != epoch or execution.epoch != epoch or execution.in_doubt_since:
+        if execution.run.epoch != epoch or execution.epoch != epoch or execution.in_doubt_since:
             raise StaleEpoch(f"{execution} ended under a worker that no longer holds the run.")
         execution.become(status)
         execution.result, execution.error = result, storable(error)
         execution.next_grant = Grant.HARMLESS if may_run_again else ""
         if replay is not None:
             execution.replay_type, execution.replay = replay
-        execution.finished_at = run.moment
-        update(execution, "status", "result", "error", "replay_type", "replay", "finished_at", "next_grant")
+        written = ("status", "result", "error", "replay_type", "replay", "next_grant")
+        update(execution, *written, now=["finished_at"])
         get_desk().tool_finished(execution)
 
 
-def _answer(call: Call, decide: Callable[[Run, Call], Answer]) -> Answer | GateStop:
-    with transaction.atomic():
-        run = lock_frame(call.run_id)
-        try:
-            _check_run(run, call)
-            return decide(run, call)
-        except _Refused as refused:
-            if refused.kind == "refused":
-                get_desk().tool_refused(run, call.tool, refused.reason)
-            pause_id = refused.pause.pk if refused.pause else None
-            return GateStop(refused.kind, call.tool, refused.reason, pause_id)
+def _answer(run: Run, call: Call, decide: Callable[[], Answer]) -> Answer | GateStop:
+    try:
+        _check_run(run, call)
+        return decide()
+    except _Refused as refused:
+        if refused.kind == "refused":
+            get_desk().tool_refused(run, call.tool, refused.reason)
+        pause_id = refused.pause.pk if refused.pause else None
+        return GateStop(refused.kind, call.tool, refused.reason, pause_id)
+
+
+def _lock_run(run_id: UUID) -> Run:
+    run = _locked_run.first(run_id)
+    if run is None:
+        raise NotFound("There is no such run.")
+    return run
 
 
 def _check_run(run: Run, call: Call) -> None:
@@ -188,23 +240,22 @@ def _check_run(run: Run, call: Call) -> None:
         raise _Refused("cancelled", f"The run is {run.get_status_display().lower()}.")
 
 
-def _find_claim(run: Run, call: Call) -> _Claim | None:
-    """Return the locked pause and the position that a call belongs to, whatever was decided there."""
-    if own := _own_claim(run, call):
-        return own
-    claim = _batch_claim(run, call)
-    return _Claim(lock_pause(run, claim.pause.pk), claim.position) if claim else None
+def _own_claim(call: Call) -> _Claim | None:
+    """A call that was asked about by itself is known by its task: the task's interrupts carry its name.
 
-
-def _own_claim(run: Run, call: Call) -> _Claim | None:
-    """A call that was asked about by itself is known by its task: the task's interrupts carry its name."""
+    Whether it was tried is seen before the run is locked. It is so still: only the worker that holds the run
+    in its present epoch adds attempts and pauses, one by one, and that worker is the one who asks.
+    """
     rank = {interrupt_id: place for place, interrupt_id in enumerate(call.interrupt_ids)}
-    own = _locked_asked_of_call.rows(run.pk, as_name(call.tool), list(call.interrupt_ids))
+    own = _locked_asked_of_call.rows(call.run_id, as_name(call.tool), list(call.interrupt_ids))
     latest = min(own, key=lambda pause: (rank[pause.interrupt_id], -pause.round), default=None)
-    if latest is None:
-        return None
-    latest.run = run
-    return _Claim(latest, 0)
+    return None if latest is None else _Claim(latest, 0, was_tried=vars(latest)["was_tried"])
+
+
+def _claim_in_batch(run: Run, call: Call) -> _Claim | None:
+    """Return the locked batch and the position that a call belongs to, whatever was decided there."""
+    claim = _batch_claim(run, call) if vars(run)["has_batches"] else None
+    return _Claim(lock_pause(run, claim.pause.pk), claim.position) if claim else None
 
 
 def _batch_claim(run: Run, call: Call) -> _Claim | None:
@@ -264,12 +315,12 @@ def _open_once(run: Run, call: Call) -> Started | Finished:
     return _start_again(run, call, None, latest)
 
 
-def _open_gated(run: Run, call: Call) -> Answer:
-    claim = _find_claim(run, call)
+def _open_gated(run: Run, call: Call, own: _Claim | None) -> Answer:
+    claim = own or _claim_in_batch(run, call)
     if claim is None and call.tool not in decode(run.gates):
         return None
     key = claim.key if claim else f"{digest(call.namespace)}:{as_name(call.tool_call_id)}"
-    latest = _latest(run, key)
+    latest = None if claim and not claim.was_tried else _latest(run, key)
     _check_decision(run, call, claim)
     if latest is None:
         _check_delivery(call, claim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import LiteralString
 
 import psycopg
 from django.conf import settings
@@ -22,11 +23,16 @@ WAIT_IN_THE_DOORWAY = f"""
     AS 'BEGIN PERFORM pg_advisory_xact_lock_shared({DOORWAY}); RETURN NEW; END'
 """
 BEGIN_NOTHING = "LOCK TABLE agents_runtime_toolexecution IN SHARE MODE"
+FREE = "SELECT id FROM agents_runtime_{} WHERE id = %s FOR UPDATE SKIP LOCKED"
 HAS_WAITED = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock'
       AND query LIKE 'INSERT INTO "agents_runtime_toolexecution"%%'
       AND clock_timestamp() - query_start > make_interval(secs => %s)
+"""
+WAITING = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = %s AND wait_event_type = 'Lock'
 """
 WAITS = """
     SELECT count(*) FROM pg_stat_activity AS waiting
@@ -39,9 +45,7 @@ WAITS = """
 @contextmanager
 def no_checkpoint_is_stored() -> Iterator[None]:
     """Let whoever stores a checkpoint stand still within, with the row of its run; reading goes on."""
-    where = conninfo(application=OUTSIDER)
-    with _doorway(), psycopg.connect(where) as outsider:
-        outsider.execute("SELECT pg_advisory_xact_lock(%s)", [DOORWAY])
+    with _doorway(), outsider("SELECT pg_advisory_xact_lock(%s)", DOORWAY):
         yield
 
 
@@ -64,10 +68,23 @@ def _doorway() -> Iterator[None]:
 
 
 @contextmanager
+def outsider(statement: LiteralString, *values: object) -> Iterator[psycopg.Connection]:
+    """Be another session, in a transaction that has made this statement and is committed at the end."""
+    with psycopg.connect(conninfo(application=OUTSIDER)) as link:
+        link.execute(statement, values)
+        yield link
+
+
+def is_free(table: str, key: object) -> bool:
+    """Say whether nobody holds a row."""
+    with psycopg.connect(conninfo(application="watcher")) as link:
+        return bool(link.execute(FREE.format(table), [key]).fetchall())
+
+
+@contextmanager
 def no_tool_begins() -> Iterator[None]:
     """Let whoever writes that a tool begins stand still within, with the row of its run."""
-    with psycopg.connect(conninfo(application=OUTSIDER)) as outsider:
-        outsider.execute(BEGIN_NOTHING)
+    with outsider(BEGIN_NOTHING):
         yield
 
 
@@ -85,6 +102,17 @@ def wait_for_a_tool_to_begin(*, seconds: int) -> None:
 def wait_for_whoever_stores() -> None:
     """Wait until a saver stands still before the tables, and so holds the row of its run."""
     wait_until(lambda: _waits(DIRECT, f"countersign {OUTSIDER}"))
+
+
+def wait_for_whoever_asks(count: int = 1) -> None:
+    """Wait until so many of Django's sessions wait for a row."""
+
+    def wait() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(WAITING, [DJANGO])
+            return bool(cursor.fetchone()[0] >= count)
+
+    wait_until(wait)
 
 
 def wait_until_waiting_for_a_saver(who: str) -> None:

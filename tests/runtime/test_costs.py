@@ -11,7 +11,8 @@ import pytest
 from langgraph.graph import StateGraph
 from psycopg._connection_base import BaseConnection
 
-from agents_runtime import runs, steps, thread_lock
+from agents_runtime import ledger, runs, steps, thread_lock
+from agents_runtime.gate import interrupt_ids
 from agents_runtime.models import Run
 from reviewer.decisions import decide
 from reviewer.models import ReviewTask
@@ -85,8 +86,28 @@ def test_a_run_takes_so_many_statements_and_no_more(cast: Cast, sent: Counter[st
     assert starting["COMMIT"] <= 3
     assert deciding["statements"] <= 10
     assert deciding["COMMIT"] <= 1
-    assert finishing["statements"] <= 47
+    assert finishing["statements"] <= 44
     assert finishing["COMMIT"] <= 4
+
+
+def test_a_call_that_needs_no_decision_is_let_through_by_two_statements(
+    cast: Cast, sent: Counter[str]
+) -> None:
+    run = start(cast)
+    Run.objects.filter(pk=run.pk).update(status="running")
+    free = ledger.Call(
+        run_id=run.pk,
+        epoch=fresh(run).epoch,
+        tool="look",
+        tool_call_id="call_1",
+        namespace="tools:1",
+        arguments={"what": "x"},
+        interrupt_ids=interrupt_ids("tools:1"),
+    )
+    assert ledger.open_call(free) is None
+    sent.clear()
+    assert ledger.open_call(free) is None
+    assert sent["statements"] == 2
 
 
 def test_a_thread_that_works_keeps_one_connection_for_its_locks_and_checkpoints(cast: Cast) -> None:
