@@ -17,7 +17,7 @@ from agents_runtime.states import PauseStatus
 from reviewer import cards, live
 from reviewer.accounts.models import User
 from reviewer.audit.record import Subject, record, record_all
-from reviewer.audit.subjects import of_execution, of_pause, of_run, of_task
+from reviewer.audit.subjects import of_execution, of_pause, of_run, of_task, remember_task
 from reviewer.cards.titles import title
 from reviewer.deadlines import deadline_of
 from reviewer.expiry import expire_due
@@ -34,12 +34,14 @@ _person = Compiled(lambda user_id: User.objects.filter(pk=user_id), SOME_NUMBER)
 _locked_tasks_of_pause = Compiled(
     lambda pause_id: ReviewTask.objects.select_for_update().filter(pause=pause_id).order_by("pk"), SOME_ID
 )
-_HINTED = ("id", "run_id", "queue_id", "version", "assigned_to_id")  # in the model's order
+# In the model's order.
+_HINTED = ("id", "pause_id", "run_id", "position", "queue_id", "version", "assigned_to_id")
 # Locked in the order that everybody keeps who locks several.
 _RAISE = """
     WITH locked AS (SELECT id FROM reviewer_reviewtask WHERE {} = %s ORDER BY id FOR UPDATE)
     UPDATE reviewer_reviewtask AS task SET version = version + 1 FROM locked WHERE task.id = locked.id
-    RETURNING task.id, task.run_id, task.queue_id, task.version, task.assigned_to_id
+    RETURNING task.id, task.pause_id, task.run_id, task.position,
+        task.queue_id, task.version, task.assigned_to_id
 """
 _OF_PAUSE, _OF_RUN = _RAISE.format("pause_id"), _RAISE.format("run_id")
 
@@ -260,4 +262,6 @@ def _refresh_run_tasks(run: Run) -> None:
 
 def _raise_versions(sql: str, key: UUID) -> None:
     for found in ask(sql, key):
-        live.task_changed(ReviewTask.from_db(DEFAULT_DB_ALIAS, _HINTED, found))
+        task = ReviewTask.from_db(DEFAULT_DB_ALIAS, _HINTED, found)
+        remember_task(task.pk, pause_id=task.pause_id, position=task.position)
+        live.task_changed(task)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from uuid import UUID
 
 from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled
@@ -15,6 +14,8 @@ _task_at = Compiled(
     SOME_ID,
     SOME_NUMBER,
 )
+MOST_KNOWN = 1024
+_known: dict[tuple[UUID, int], UUID] = {}
 
 
 def of_task(task: ReviewTask, *, outcome: str = "", **facts: Fact) -> Subject:
@@ -63,14 +64,22 @@ def of_queue(queue: Queue, **facts: Fact) -> Subject:
     return Subject(queue_id=queue.pk, facts={"queue": queue.name, **facts})
 
 
+def remember_task(task_id: UUID, *, pause_id: UUID, position: int) -> None:
+    """Keep the key of a task that was just read: what is recorded next of its calls names it."""
+    if len(_known) >= MOST_KNOWN:
+        _known.clear()
+    _known[pause_id, position] = task_id
+
+
 def _task_of(execution: ToolExecution) -> UUID | None:
+    """Return the key of the task of a call: both are written together, and no task goes to another pause."""
     if execution.pause_id is None:
         return None
-    return _task_id_at(execution.pause_id, execution.position)
-
-
-@lru_cache(maxsize=1024)
-def _task_id_at(pause_id: UUID, position: int) -> UUID | None:
-    """Return the key of a task of a pause: both are written together, and no task goes to another pause."""
-    task = _task_at.first(pause_id, position)
-    return task.pk if task else None
+    known = _known.get((execution.pause_id, execution.position))
+    if known is not None:
+        return known
+    task = _task_at.first(execution.pause_id, execution.position)
+    if task is None:
+        return None
+    remember_task(task.pk, pause_id=execution.pause_id, position=execution.position)
+    return task.pk

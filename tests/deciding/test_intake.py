@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from agents_runtime.canonical import encode
 from agents_runtime.desk import OpenedPause, ReviewRequest
 from agents_runtime.errors import Problem
-from agents_runtime.models import Pause
+from agents_runtime.models import Pause, ToolExecution
 from agents_runtime.states import PauseStatus
 from reviewer import live, organising, routing
 from reviewer.decisions import decide
@@ -73,6 +73,21 @@ def test_a_pause_and_what_it_asks_are_recorded_in_their_order_however_many_it_as
     told = list(AuditEvent.objects.filter(run_id=pause.run_id).order_by("pk").values_list("type", "task_id"))
     tasks = list(pause.tasks.order_by("position").values_list("pk", flat=True))
     assert told == [("run.paused", None), *(("task.opened", key) for key in tasks)]
+
+
+@pytest.mark.parametrize("is_told_before", [True, False], ids=["known", "not known"])
+def test_what_is_recorded_of_a_call_names_its_task(cast: Cast, *, is_told_before: bool) -> None:
+    pause = pause_run(*(refund(at) for at in range(3)), by=cast.developer)
+    call = ToolExecution(run=pause.run, pause=pause, position=1, call_key="key", tool="issue_refund", epoch=1)
+    with transaction.atomic():
+        if is_told_before:
+            Desk().delivery_started(pause)
+        Desk().tool_started(call)
+        Desk().tool_finished(call)
+    told = AuditEvent.objects.filter(run_id=pause.run_id, type="tool.started").values_list(
+        "task_id", flat=True
+    )
+    assert list(told) == [pause.tasks.get(position=1).pk] * 2
 
 
 def test_the_digest_covers_action_schema_description_and_policy(cast: Cast) -> None:
