@@ -10,13 +10,13 @@ from django.utils.timezone import now
 from django.utils.translation import gettext
 
 from agents_runtime.canonical import digest, encode, encode_in_order, storable
-from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, ask, insert, update
+from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, insert, update
 from agents_runtime.desk import OpenedPause, Progress, ReviewRequest
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.states import PauseStatus
 from reviewer import cards, live
 from reviewer.accounts.models import User
-from reviewer.audit.record import Subject, record, record_all
+from reviewer.audit.record import Subject, record, record_all, record_with
 from reviewer.audit.subjects import of_execution, of_pause, of_run, of_task, remember_task
 from reviewer.cards.titles import title
 from reviewer.deadlines import deadline_of
@@ -38,7 +38,7 @@ _locked_tasks_of_pause = Compiled(
 _HINTED = ("id", "pause_id", "run_id", "position", "queue_id", "version", "assigned_to_id")
 # Locked in the order that everybody keeps who locks several.
 _RAISE = """
-    WITH locked AS (SELECT id FROM reviewer_reviewtask WHERE {} = %s ORDER BY id FOR UPDATE)
+    locked AS (SELECT id FROM reviewer_reviewtask WHERE {} = %s ORDER BY id FOR UPDATE)
     UPDATE reviewer_reviewtask AS task SET version = version + 1 FROM locked WHERE task.id = locked.id
     RETURNING task.id, task.pause_id, task.run_id, task.position,
         task.queue_id, task.version, task.assigned_to_id
@@ -75,16 +75,19 @@ class Desk:
 
     def pause_closed(self, pause: Pause) -> None:
         """Record what became of the pause and bring its tasks into line."""
-        record(
-            f"pause.{pause.status}", subject=of_pause(pause, outcome=pause.status, error=pause.error[:500])
-        )
-        _refresh_tasks(pause)
+        told = of_pause(pause, outcome=pause.status, error=pause.error[:500])
+        closing = CLOSES_TASKS.get(PauseStatus(pause.status))
+        if closing is None:
+            _record_and_refresh(f"pause.{pause.status}", told, _OF_PAUSE, pause.pk)
+        else:
+            record(f"pause.{pause.status}", subject=told)
+            _close_tasks(pause, closing)
         live.run_changed(pause.run_id)
 
     def delivery_started(self, pause: Pause) -> None:
         """Record that the answer can no longer be changed."""
-        record("answer.delivering", subject=of_pause(pause, answers_digest=digest(pause.answer_list)))
-        _refresh_tasks(pause)
+        told = of_pause(pause, answers_digest=digest(pause.answer_list))
+        _record_and_refresh("answer.delivering", told, _OF_PAUSE, pause.pk)
 
     def tool_started(self, execution: ToolExecution) -> None:
         """Record that a gated tool is about to run, and under which grant."""
@@ -106,10 +109,10 @@ class Desk:
 
     def run_in_doubt(self, run: Run, executions: Sequence[ToolExecution]) -> None:
         """Record which attempts nobody knows the end of."""
-        for execution in executions:
-            record("run.in_doubt", subject=of_execution(execution, outcome="in_doubt"))
+        *others, last = [of_execution(execution, outcome="in_doubt") for execution in executions]
+        record_all([("run.in_doubt", told) for told in others])
         live.run_changed(run.pk)
-        _refresh_run_tasks(run)
+        _record_and_refresh("run.in_doubt", last, _OF_RUN, run.pk)
 
     def run_resumed(self, run: Run) -> None:
         """Record that the run works again."""
@@ -123,9 +126,9 @@ class Desk:
 
     def run_failed(self, run: Run) -> None:
         """Record why the run stopped."""
-        record("run.failed", subject=of_run(run, outcome="failed", error=run.error[:500]))
+        told = of_run(run, outcome="failed", error=run.error[:500])
         live.run_changed(run.pk)
-        _refresh_run_tasks(run)
+        _record_and_refresh("run.failed", told, _OF_RUN, run.pk)
 
     def run_cancelled(self, run: Run) -> None:
         """Record the cancellation; who asked for it is recorded by whoever called for it."""
@@ -234,12 +237,8 @@ def _previous_task(pause: Pause, position: int) -> ReviewTask | None:
     return ReviewTask.objects.filter(pause_id=pause.previous_id, position=position).first()
 
 
-def _refresh_tasks(pause: Pause) -> None:
-    """Raise the version of the pause's tasks; close them where the pause ended before any delivery."""
-    closing = CLOSES_TASKS.get(PauseStatus(pause.status))
-    if closing is None:
-        _raise_versions(_OF_PAUSE, pause.pk)
-        return
+def _close_tasks(pause: Pause, closing: TaskStatus) -> None:
+    """Raise the version of the pause's tasks; close those that no delivery has begun of."""
     for task in _locked_tasks_of_pause.rows(pause.pk):
         is_undelivered = task.is_open or pause.delivery_started_at is None
         if is_undelivered and closing in TASK_TRANSITIONS[task.status]:
@@ -256,12 +255,9 @@ def _close(task: ReviewTask, status: TaskStatus) -> None:
     record(f"task.{status}", subject=of_task(task, outcome=status))
 
 
-def _refresh_run_tasks(run: Run) -> None:
-    _raise_versions(_OF_RUN, run.pk)
-
-
-def _raise_versions(sql: str, key: UUID) -> None:
-    for found in ask(sql, key):
+def _record_and_refresh(event: str, subject: Subject, whose: str, key: UUID) -> None:
+    """Record an event and raise the version of the tasks that show what it tells of."""
+    for found in record_with(event, subject=subject, statement=whose, values=[key]):
         task = ReviewTask.from_db(DEFAULT_DB_ALIAS, _HINTED, found)
         remember_task(task.pk, pause_id=task.pause_id, position=task.position)
         live.task_changed(task)

@@ -11,12 +11,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
 
 from agents_runtime.canonical import Json, storable
-from agents_runtime.compiled import tell
+from agents_runtime.compiled import ask, tell
 from reviewer.accounts.models import User
 
 SYSTEM = "Countersign"
@@ -51,12 +52,26 @@ def record(type: str, *, actor: User | None = None, subject: Subject) -> None:
 
 def record_all(events: Sequence[tuple[str, Subject]], *, actor: User | None = None) -> None:
     """Write events in this order, at one time, as ``record`` does."""
-    if not connection.in_atomic_block:
-        raise RuntimeError("An audit event is written only inside the transaction of the change it tells of.")
+    _check_transaction()
     rows = [_row(type, actor, subject) for type, subject in events]
     for start in range(0, len(rows), MOST_AT_ONCE):
         part = rows[start : start + MOST_AT_ONCE]
         tell(_insertion(len(part)), *(value for row in part for value in row))
+
+
+def record_with(type: str, *, subject: Subject, statement: str, values: Sequence[object]) -> list[Any]:
+    """Write one event as ``record`` does, by one statement with another, and return what that other returns.
+
+    ``statement`` is what would follow ``WITH``.
+    """
+    _check_transaction()
+    sql = f"WITH event AS ({_insertion(1)}), {statement}"
+    return ask(sql, *_row(type, None, subject), *values)
+
+
+def _check_transaction() -> None:
+    if not connection.in_atomic_block:
+        raise RuntimeError("An audit event is written only inside the transaction of the change it tells of.")
 
 
 @cache

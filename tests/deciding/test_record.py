@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 import rfc8785
+from django.db import DataError, transaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reviewer.audit.record import MAX_SAFE_INTEGER, _safe, canonical
+from reviewer.audit.record import (
+    MAX_SAFE_INTEGER,
+    Subject,
+    _safe,
+    canonical,
+    record,
+    record_all,
+    record_with,
+)
+from reviewer.models import AuditEvent
 
 FACTS = (
     st.none()
@@ -29,3 +41,32 @@ def test_the_text_of_a_payload_is_the_canonical_one(facts: dict[str, str | int |
         "facts": {name: _safe(value) for name, value in facts.items()},
     }
     assert canonical(payload) == rfc8785.dumps(payload).decode("utf-8")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda: record("run.failed", subject=Subject()),
+        lambda: record_all([("run.failed", Subject()), ("run.failed", Subject())]),
+        lambda: record_with("run.failed", subject=Subject(), statement="one AS (SELECT) SELECT", values=[]),
+    ],
+    ids=["one", "several", "with another statement"],
+)
+def test_nothing_is_recorded_outside_of_the_transaction_of_its_change(
+    committed_db: None, write: Callable[[], object]
+) -> None:
+    with pytest.raises(RuntimeError, match="only inside the transaction"):
+        write()
+    assert not AuditEvent.objects.exists()
+
+
+def test_an_event_written_with_another_statement_goes_with_it(committed_db: None) -> None:
+    def write(statement: str) -> list[Any]:
+        return record_with("run.failed", subject=Subject(agent="a"), statement=statement, values=[4])
+
+    with pytest.raises(DataError), transaction.atomic():
+        write("one AS (SELECT) SELECT 1 / (%s - 4) FROM one")
+    assert not AuditEvent.objects.exists()
+    with transaction.atomic():
+        assert write("one AS (SELECT) SELECT %s FROM one") == [(4,)]
+    assert AuditEvent.objects.get().agent == "a"
