@@ -40,6 +40,7 @@ class Mutant:
 
 
 LEDGER, GATE = "agents_runtime/ledger.py", "tests/runtime/test_gate.py"
+GATE_LOCKS = "tests/runtime/test_gate_locks.py"
 CROWDS = ("tests.chaos", "crowds", "--seeds=14", "--fail-fast")
 DECISIONS, DECIDE = "reviewer/decisions.py", "tests/deciding/test_decide.py"
 CONSTRAINT = "            constraint=models.UniqueConstraint("
@@ -105,6 +106,34 @@ MUTANTS = (
         '        raise _Refused("in_doubt", STARTED_BEFORE, latest.pause)\n',
         "        return _finished(latest, claim)\n",
         "tests/runtime/test_gate.py::test_a_call_starts_once_for_each_decision",
+    ),
+    Mutant(
+        "look for an earlier attempt",
+        LEDGER,
+        "    latest = None if claim and not claim.was_tried else _latest(run, key)\n",
+        "    latest = None\n",
+        "tests/runtime/test_gate.py::test_a_call_starts_once_for_each_decision",
+    ),
+    Mutant(
+        "row of the run while a call begins",
+        LEDGER,
+        '        asked.select_for_update(of=("run", "self"))\n',
+        '        asked.select_for_update(of=("self",))\n',
+        GATE_LOCKS,
+    ),
+    Mutant(
+        "row of the pause while a call begins",
+        LEDGER,
+        '        asked.select_for_update(of=("run", "self"))\n',
+        '        asked.select_for_update(of=("run",))\n',
+        GATE_LOCKS,
+    ),
+    Mutant(
+        "row of the run while a call ends",
+        LEDGER,
+        '        ToolExecution.objects.select_for_update(of=("run", "self"))\n',
+        '        ToolExecution.objects.select_for_update(of=("self",))\n',
+        GATE_LOCKS,
     ),
     Mutant("digest check", DECISIONS, "    _guard_digest(task, digest)\n", "", DECIDE),
     Mutant("claim check", DECISIONS, "    claims.guard_not_taken(task, by=by)\n", "", DECIDE),
