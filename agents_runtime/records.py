@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from agents_runtime.canonical import storable
 from agents_runtime.compiled import SOME_ID, Compiled, update
 from agents_runtime.errors import NotFound, StaleEpoch
-from agents_runtime.models import LONG_TEXTS_OF_RUN, Pause, Run, ToolExecution
+from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.states import OPEN_PAUSE, ExecutionStatus
 
 TABLE = Run._meta.db_table  # noqa: SLF001  Django documents it as public
@@ -49,7 +49,6 @@ _SEEN_IN_A_TURN = {
     "has_started": Exists(ToolExecution.objects.filter(run=OuterRef("pk"), status=ExecutionStatus.STARTED)),
 }
 _locked_for_turn = Compiled(lambda run_id: _locked(run_id).annotate(**_SEEN_IN_A_TURN), SOME_ID)
-_locked_frame = Compiled(lambda run_id: _locked(run_id).defer(*LONG_TEXTS_OF_RUN), SOME_ID)
 _locked_open_pauses = Compiled(
     lambda run_id: Pause.objects.select_for_update().filter(run=run_id, status__in=OPEN_PAUSE), SOME_ID
 )
@@ -77,11 +76,6 @@ def lock_for_turn(run_id: UUID, epoch: int) -> Run:
     is so still: that worker is the one who asks, and the gate of its step lets nothing begin any more.
     """
     return _in_epoch(_existing(_locked_for_turn.first(run_id)), epoch)
-
-
-def lock_frame(run_id: UUID) -> Run:
-    """Lock a run as ``lock_run`` does, without the long texts of it: a tool call needs none of them."""
-    return _existing(_locked_frame.first(run_id))
 
 
 def _in_epoch(run: Run, epoch: int) -> Run:
