@@ -70,7 +70,7 @@ def process_table(options: Options, port: int) -> list[Process]:
     )
     web = (
         "-m",
-        "daphne",
+        "reviewer.config.daphne",
         "-b",
         options.host.strip("[]"),
         "-p",
