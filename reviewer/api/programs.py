@@ -1,0 +1,41 @@
+"""The way of what programs ask: past all that only pages need.
+
+Programs have no session, no cookie, no form and no language of their own, and what they get is JSON. The
+middleware for these would look at each request and find nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import Resolver404, resolve
+from django.utils import translation
+
+Handler = Callable[[HttpRequest], HttpResponseBase]
+DOOR = "/api/v1/"
+PAGE_OF_DOCS = "openapi-view"
+NOTHING_TO_SHOW = "default-src 'none'; frame-ancestors 'none'"
+
+
+def answer_programs(get_response: Handler) -> Handler:
+    """Have what the API's operations answer pass by the middleware that follows."""
+
+    def handle(request: HttpRequest) -> HttpResponseBase:
+        if not request.path_info.startswith(DOOR):
+            return get_response(request)
+        try:
+            match = resolve(request.path_info)
+        except Resolver404:
+            return get_response(request)
+        if match.url_name == PAGE_OF_DOCS:
+            return get_response(request)
+        translation.activate(settings.LANGUAGE_CODE)  # not that of whoever had the thread before
+        request.resolver_match = match
+        response: HttpResponseBase = match.func(request, *match.args, **match.kwargs)
+        response["Content-Security-Policy"] = NOTHING_TO_SHOW
+        return response
+
+    return handle
