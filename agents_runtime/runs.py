@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from agents_runtime import attempts, enqueue, retention
 from agents_runtime.canonical import Json, decode, encode, has_lone_surrogates, to_json
-from agents_runtime.compiled import SOME_ID, Compiled, insert, update
+from agents_runtime.compiled import SOME_ID, Compiled, ask, insert
 from agents_runtime.desk import get_desk
 from agents_runtime.diagnosis import Stuck, Way, Why, diagnose, find_stuck, is_of_other_build
 from agents_runtime.direct import database_now
@@ -45,6 +45,11 @@ _locked_pause = Compiled(
     ),
     SOME_ID,
 )
+_ANSWER = """
+    WITH moved AS (UPDATE agents_runtime_run SET updated_at = STATEMENT_TIMESTAMP() WHERE id = %s)
+    UPDATE agents_runtime_pause SET status = %s, answers = %s, answered_at = STATEMENT_TIMESTAMP()
+    WHERE id = %s RETURNING answered_at
+"""
 
 
 @transaction.atomic
@@ -96,8 +101,8 @@ def answer(pause: Pause, answers: Sequence[Json]) -> None:
         raise InvalidInput(_("Every position needs its answer before any is delivered."))
     pause.become(PauseStatus.ANSWERED)
     pause.answers = encode(list(answers))
-    update(pause, "status", "answers", now=["answered_at"])
-    save_run(run)
+    ((run.updated_at,),) = ask(_ANSWER, run.pk, pause.status, pause.answers, pause.pk)
+    pause.answered_at = run.updated_at
     enqueue.resume_interrupt(run.pk, pause.pk)
 
 

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from agents_runtime import runs
 from agents_runtime.canonical import Json, decode, encode, storable
 from agents_runtime.canonical import digest as digest_of
-from agents_runtime.compiled import insert, update
+from agents_runtime.compiled import ask, insert
 from agents_runtime.errors import Problem
 from agents_runtime.models import Pause
 from reviewer import claims, live, openings, queries
@@ -24,12 +24,22 @@ from reviewer.audit.record import record
 from reviewer.audit.subjects import of_task
 from reviewer.deadlines import is_over, rejection_of
 from reviewer.errors import Conflict, Invalid
-from reviewer.models import Decision, Outcome, ReviewTask, TaskStatus, Verdict
+from reviewer.models import Decision, ReviewTask, TaskStatus, Verdict
 from reviewer.shown import card_of, kept_changes
 
 NAMED_VERDICTS = {Verdict.APPROVE, Verdict.EDIT, Verdict.REJECT, Verdict.RESPOND}
 MAX_COMMENT = 4_000
 MAX_REASON = 40
+_CONCLUDE = """
+    WITH concluded AS (
+        INSERT INTO reviewer_outcome (task_id, round, verdict, answer, decided_by_id)
+        VALUES (%s, %s, %s, %s, %s)
+    )
+    UPDATE reviewer_reviewtask
+    SET status = %s, version = %s, claimed_by_id = %s, claimed_until = %s, claim_version = %s,
+        closed_at = STATEMENT_TIMESTAMP()
+    WHERE id = %s RETURNING closed_at
+"""
 
 
 def decide(
@@ -188,13 +198,11 @@ def _guard_length(text: str, limit: int, pointer: str) -> None:
 
 def _conclude(task: ReviewTask, decision: Decision) -> None:
     """Make one person's decision the outcome: every task asks for one decision today."""
-    outcome = Outcome(
-        task=task, round=decision.round, verdict=decision.verdict, answer=decision.answer, decided_by=decision
-    )
-    insert(outcome)
     task.status = TaskStatus.DECIDED
     task.version += 1
-    update(task, "status", "version", "claimed_by", "claimed_until", "claim_version", now=["closed_at"])
+    outcome = (decision.round, decision.verdict, decision.answer, decision.pk)
+    changes = (task.status, task.version, task.claimed_by_id, task.claimed_until, task.claim_version)
+    ((task.closed_at,),) = ask(_CONCLUDE, task.pk, *outcome, *changes, task.pk)
 
 
 def answer_when_complete(pause: Pause, latest: Decision | None = None) -> None:
