@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from uuid import UUID
 
-from django.db.models import Count, F, Min, Q, QuerySet
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Count, F, Min, Model, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.timezone import localdate
 from django.utils.translation import gettext as _
@@ -85,6 +86,14 @@ class AuditFilter:
     until: dt.datetime | None = None
     run: UUID | None = None
     task: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A pause of a run with the keys of its tasks, in order."""
+
+    pause: Pause
+    tasks: Sequence[UUID]
 
 
 # Tasks
@@ -416,17 +425,30 @@ def get_run(user: User, run_id: UUID) -> Run:
     return run
 
 
-_open_pauses = Compiled(
-    lambda run_id: Pause.objects.filter(run=run_id, status__in=sorted(OPEN_PAUSE)).only("status"), SOME_ID
-)
+def _pauses_with_tasks(run_id: UUID) -> QuerySet[Pause]:
+    tasks = ReviewTask.objects.filter(pause=OuterRef("pk")).order_by("position", "pk")
+    pauses = Pause.objects.filter(run=run_id).order_by("created_at", "place", "pk")
+    return pauses.annotate(task_ids=ArraySubquery(tasks.values("pk")))
+
+
+_pauses_in_run = Compiled(_pauses_with_tasks, SOME_ID)
+
+
+def asked_by(run: Run) -> Sequence[Asked]:
+    """Return all that a run which one may see has asked, in order, whoever may see its tasks."""
+    if run.status == RunStatus.QUEUED:  # no worker has had it
+        return ()
+    return [Asked(pause, vars(pause).pop("task_ids")) for pause in _pauses_in_run.rows(run.pk)]
+
+
 ON_ITS_WAY = frozenset({PauseStatus.ANSWERED, PauseStatus.DELIVERING})
 MAY_WORK = frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING})
 
 
-def is_at_work(run: Run) -> bool:
+def is_at_work(run: Run, asked: Sequence[Asked]) -> bool:
     """Say whether a worker has the run or will have it without anybody doing anything."""
     if run.status == RunStatus.WAITING:
-        open_now = {pause.status for pause in _open_pauses.rows(run.pk)}
+        open_now = {one.pause.status for one in asked} & OPEN_PAUSE
         # With none open, a worker closed the last one after this run was read.
         return open_now <= ON_ITS_WAY if open_now else not run.error
     return run.status in {RunStatus.QUEUED, RunStatus.RUNNING}
@@ -437,21 +459,42 @@ def is_on_its_way(pause: Pause) -> bool:
     return pause.status in ON_ITS_WAY and pause.run.status in MAY_WORK
 
 
-_last_decision = Compiled(
-    lambda task_id: (
-        Decision.objects.select_related("person", "showing").filter(task=task_id).order_by("-decided_at")[:1]
-    ),
+def _last_decision(user: User, task_id: UUID) -> QuerySet[Decision]:
+    """Return the decision on a task that this person may see; of its run and pause only how they stand."""
+    task = ReviewTask.objects.filter(permissions.visible_tasks(user), pk=task_id)
+    standing = ("status", "requested_by", "fed_by")
+    return (
+        Decision.objects.filter(task__in=task.values("pk"))
+        .select_related("showing", "task__pause", "task__run")
+        .defer(*_all_but(Run, "task__run", *standing), *_all_but(Pause, "task__pause", "status"))
+        .order_by("-decided_at")[:1]
+    )
+
+
+def _all_but(model: type[Model], path: str, *names: str) -> list[str]:
+    fields = model._meta.concrete_fields  # noqa: SLF001  Django documents it as public
+    return [f"{path}__{field.name}" for field in fields if field.name not in names and not field.primary_key]
+
+
+_any_decision = Compiled(lambda task_id: _last_decision(User(role=Role.AUDITOR), task_id), SOME_ID)
+_decision_seen_by = Compiled(
+    lambda task_id, user_id, _: _last_decision(User(pk=user_id), task_id),
     SOME_ID,
+    SOME_NUMBER,
+    User(pk=SOME_NUMBER).reference,
 )
 
 
 def get_decision(user: User, task_id: UUID) -> Decision:
-    """Return the decision on a task, with the whole task; ``NotFound`` also while nobody has decided."""
-    task = get_task(user, task_id)
-    decision = _last_decision.first(task_id)
+    """Return the decision on a task, with the task; ``NotFound`` also while nobody has decided."""
+    if permissions.sees_all_queues(user):
+        decision = _any_decision.first(task_id)
+    else:
+        decision = _decision_seen_by.first(task_id, user.pk, user.reference)
     if decision is None:
+        get_task(user, task_id)
         raise NotFound(_("Nobody has decided this task."))
-    decision.task = task
+    decision.task.pause.run = decision.task.run
     return decision
 
 

@@ -51,9 +51,10 @@ def read_run(request: ApiRequest, run_id: UUID, wait: Seconds = 0) -> RunShape:
     the answer to the last thing that it asked is on its way, it is at work.
     """
     run = queries.get_run(request.auth, run_id)
-    if wait and queries.is_at_work(run):
+    asked = queries.asked_by(run)
+    if wait and queries.is_at_work(run, asked):
         hold_back(request, wait, Awaited({live.rest(run_id)}))
-    return run_shape(run, reader=request.auth)
+    return run_shape(run, reader=request.auth, asked=asked)
 
 
 def _answer_at_rest(request: ApiRequest, wait: float, reply: Any) -> None:

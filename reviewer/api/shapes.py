@@ -30,6 +30,7 @@ from reviewer.cards.secrets import masked
 from reviewer.intake import person_of
 from reviewer.models import AuditEvent, Decision, ReviewTask, Showing
 from reviewer.openings import may_uncover
+from reviewer.queries import Asked
 from reviewer.shown import card_of, changes_of, told_record
 
 Item = TypeVar("Item")
@@ -208,12 +209,6 @@ class Events(BaseModel):
     next: int | None
 
 
-_pauses_in_run = Compiled(
-    lambda run_id: Pause.objects.filter(run=run_id).order_by("created_at", "place", "pk"), SOME_ID
-)
-_tasks_in_run = Compiled(
-    lambda run_id: ReviewTask.objects.filter(run=run_id).order_by("position", "pk").only("pause_id"), SOME_ID
-)
 _doubts_in_run = Compiled(
     lambda run_id: ToolExecution.objects.filter(
         run=run_id, status=ExecutionStatus.STARTED, in_doubt_since__isnull=False
@@ -241,8 +236,7 @@ def decision_for(decision: Decision, *, reader: User) -> DecisionMade:
 def task_card(task: ReviewTask, *, reader: User) -> Task:
     """Return the whole card of a task; who could not decide it gets its secrets masked, as on its page."""
     card = None if may_uncover(task, by=reader) else card_of(task)
-    decisions = task.decisions.select_related("person", "showing").order_by("-decided_at")
-    decision = None if task.is_open else decisions.first()
+    decision = None if task.is_open else _decision_on(task)
     refused = decode(task.refused_answer)
     return Task(
         **_row_fields(task),
@@ -260,6 +254,10 @@ def task_card(task: ReviewTask, *, reader: User) -> Task:
         refusal=[Pointed(**problem) for problem in decode(task.refusal)],
         decision=decision_made(decision, masked_by=card) if decision else None,
     )
+
+
+def _decision_on(task: ReviewTask) -> Decision | None:
+    return task.decisions.select_related("showing").order_by("-decided_at").first()
 
 
 def _masked_answer(card: Card, answer: Json) -> Json:
@@ -331,36 +329,17 @@ def _shown(showing: Showing) -> CardShown:
     )
 
 
-def run_shape(run: Run, *, reader: User) -> RunShape:
+def run_shape(run: Run, *, reader: User, asked: Sequence[Asked] | None = None) -> RunShape:
     """Return the shape of a run for someone who may see it, with those of its tasks that they may see.
 
     Who sees them without being asked, as whoever started it and auditors do, gets no secret with a pause.
+    ``asked`` is all that the run has asked, where that is known already.
     """
-    if run.status == RunStatus.QUEUED:  # no worker has had it: it has asked nothing
-        return _run_shape(run, reader=reader, tasks=(), visible_tasks=(), pauses=(), in_doubt=())
-    tasks = _tasks_in_run.rows(run.pk)
-    sees_all = queries.sees_all_of_run(reader, run)
-    return _run_shape(
-        run,
-        reader=reader,
-        tasks=tasks,
-        visible_tasks={task.pk for task in tasks} if sees_all else queries.visible_in_run(reader, run),
-        pauses=_pauses_in_run.rows(run.pk),
-        in_doubt=_doubts_in_run.rows(run.pk) if run.status != RunStatus.FINISHED else (),
-    )
-
-
-def _run_shape(
-    run: Run,
-    *,
-    reader: User,
-    tasks: Sequence[ReviewTask],
-    visible_tasks: Collection[UUID],
-    pauses: Sequence[Pause],
-    in_doubt: Sequence[ToolExecution],
-) -> RunShape:
     is_asked = not (run.is_directed_by(reader.reference) or permissions.sees_all_queues(reader))
     requester = reader if run.requested_by == reader.reference else person_of(run.requested_by)
+    asked = queries.asked_by(run) if asked is None else asked
+    visible_tasks = _visible(run, asked, reader=reader)
+    has_doubts = run.status not in {RunStatus.QUEUED, RunStatus.FINISHED}
     return RunShape(
         id=run.pk,
         agent=run.agent.name,
@@ -375,16 +354,17 @@ def _run_shape(
         finished_at=run.finished_at,
         checkpoints_deleted_at=run.thread_deleted_at,
         pauses=[
-            _pause(
-                pause,
-                [task.pk for task in tasks if task.pause_id == pause.pk],
-                visible_tasks,
-                value_of=_whole_value if is_asked else partial(_masked_value, run),
-            )
-            for pause in pauses
+            _pause(one, visible_tasks, value_of=_whole_value if is_asked else partial(_masked_value, run))
+            for one in asked
         ],
-        in_doubt=[_doubt(execution) for execution in in_doubt],
+        in_doubt=[_doubt(execution) for execution in _doubts_in_run.rows(run.pk)] if has_doubts else [],
     )
+
+
+def _visible(run: Run, asked: Sequence[Asked], *, reader: User) -> Collection[UUID]:
+    """Return the keys of those tasks that this person may see."""
+    tasks = {task for one in asked for task in one.tasks}
+    return tasks if not tasks or queries.sees_all_of_run(reader, run) else queries.visible_in_run(reader, run)
 
 
 def _whole_value(pause: Pause) -> Json:
@@ -398,14 +378,9 @@ def _masked_value(run: Run, pause: Pause) -> Json:
     return None if is_told_by_schema else masked(decode(pause.value))
 
 
-def _pause(
-    pause: Pause,
-    tasks: Sequence[UUID],
-    visible_tasks: Collection[UUID],
-    *,
-    value_of: Callable[[Pause], Json],
-) -> PauseShape:
-    """Return the shape of a pause; ``tasks`` are the keys of its tasks, in order."""
+def _pause(asked: Asked, visible_tasks: Collection[UUID], *, value_of: Callable[[Pause], Json]) -> PauseShape:
+    """Return the shape of a pause."""
+    pause, tasks = asked.pause, asked.tasks
     may_see = bool(tasks) and all(task in visible_tasks for task in tasks)
     return PauseShape(
         id=pause.pk,

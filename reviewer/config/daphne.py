@@ -12,14 +12,14 @@ from daphne import http_protocol, server
 from daphne.cli import CommandLineInterface
 
 
-class Request(http_protocol.WebRequest):  # type: ignore[misc]
+class Request(http_protocol.WebRequest):
     """A request whose body Twisted leaves alone."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options, parsePOSTFormSubmission=False)
 
 
-class Factory(http_protocol.HTTPFactory):  # type: ignore[misc]
+class Factory(http_protocol.HTTPFactory):
     """Makes such requests, and writes none of them down."""
 
     def buildProtocol(self, addr: Any) -> Any:  # noqa: N802  Twisted's name

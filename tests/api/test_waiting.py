@@ -329,9 +329,9 @@ def test_a_run_is_at_work_while_its_answer_is_on_its_way(cast: Cast) -> None:
     task = open_refund(by=cast.developer)
     run = Run.objects.get(pk=task.run_id)
     assert run.status == RunStatus.WAITING
-    assert not queries.is_at_work(run)
+    assert not queries.is_at_work(run, queries.asked_by(run))
     decide(task, cast)
-    assert queries.is_at_work(run)
+    assert queries.is_at_work(run, queries.asked_by(run))
 
 
 # POST
