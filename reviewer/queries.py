@@ -123,12 +123,48 @@ def get_task(user: User, task_id: UUID) -> ReviewTask:
     return _seen(user, task_id, any_task=_any_task, seen_by=_task_seen_by)
 
 
+def _all_but(model: type[Model], path: str, *names: str) -> list[str]:
+    fields = model._meta.concrete_fields  # noqa: SLF001  Django documents it as public
+    return [f"{path}__{field.name}" for field in fields if field.name not in names and not field.primary_key]
+
+
+_STANDING = (
+    *_all_but(Run, "run", "status", "requested_by", "fed_by"),
+    *_all_but(Pause, "pause", "run", "status", "kind", "tool", "interrupt_id", "calls"),
+)
+"""All of a task's run and pause but how they stand, and what was asked."""
+
+
+def _cards(user: User) -> QuerySet[ReviewTask]:
+    people = ("claimed_by", "assigned_to")
+    return (
+        visible_tasks(user)
+        .select_related(None)
+        .select_related("queue", "run", "pause", *people)
+        .defer(*_STANDING)
+    )
+
+
+_any_card = Compiled(lambda task_id: _cards(User(role=Role.AUDITOR)).filter(pk=task_id), SOME_ID)
+_card_seen_by = Compiled(
+    lambda task_id, user_id, _: _cards(User(pk=user_id)).filter(pk=task_id),
+    SOME_ID,
+    SOME_NUMBER,
+    User(pk=SOME_NUMBER).reference,
+)
+
+
+def get_card(user: User, task_id: UUID) -> ReviewTask:
+    """Return one task as programs get it: of its run and its pause only how they stand; or ``NotFound``."""
+    return _seen(user, task_id, any_task=_any_card, seen_by=_card_seen_by)
+
+
 def _locked_whole(tasks: QuerySet[ReviewTask]) -> QuerySet[ReviewTask]:
     """Lock run, pause and task, in the one order; a row that was waited for is read as it is then.
 
-    Only what never changes is joined: rows joined to a lock that had to wait are those from before the wait.
+    Nothing else is joined: rows joined to a lock that had to wait are those from before the wait.
     """
-    joined = tasks.select_related(None).select_related("run__agent", "pause")
+    joined = tasks.select_related(None).select_related("run", "pause").defer(*_STANDING)
     return joined.select_for_update(of=("run", "pause", "self")).annotate(moment=Now())
 
 
@@ -469,11 +505,6 @@ def _last_decision(user: User, task_id: UUID) -> QuerySet[Decision]:
         .defer(*_all_but(Run, "task__run", *standing), *_all_but(Pause, "task__pause", "status"))
         .order_by("-decided_at")[:1]
     )
-
-
-def _all_but(model: type[Model], path: str, *names: str) -> list[str]:
-    fields = model._meta.concrete_fields  # noqa: SLF001  Django documents it as public
-    return [f"{path}__{field.name}" for field in fields if field.name not in names and not field.primary_key]
 
 
 _any_decision = Compiled(lambda task_id: _last_decision(User(role=Role.AUDITOR), task_id), SOME_ID)

@@ -28,7 +28,7 @@ from reviewer.api.shapes import (
     task_row,
 )
 from reviewer.api.waiting import Awaited, Seconds, answer_later, hold_back
-from reviewer.models import ReviewTask, TaskStatus
+from reviewer.models import TaskStatus
 from reviewer.openings import opened
 
 router = Router()
@@ -83,7 +83,7 @@ def open_task(request: ApiRequest, task_id: UUID) -> Task:
     It hides nothing, so every part of it counts as opened by this person: what approving a card of high risk
     waits for.
     """
-    return _card(request, queries.get_task(request.auth, task_id))
+    return _card(request, task_id)
 
 
 @router.post("/tasks/{uuid:task_id}/decision", response={200: DecisionMade, **REFUSALS}, summary="Decide")
@@ -143,7 +143,7 @@ def read_decision(request: ApiRequest, task_id: UUID, wait: Seconds = 0) -> Deci
 def claim(request: ApiRequest, task_id: UUID) -> Task:
     """Hold the task for a while, or longer. Its whole card comes back and is recorded as opened."""
     claims.claim(task_id, by=request.auth)
-    return _card(request, queries.get_task(request.auth, task_id))
+    return _card(request, task_id)
 
 
 @router.post("/tasks/{uuid:task_id}/release", response={200: TaskRow, **REFUSALS}, summary="Release a task")
@@ -165,9 +165,10 @@ def claim_next(request: ApiRequest, slug: str) -> Status[Task] | Status[None]:
     task = claims.claim_next(slug, by=request.auth)
     if task is None:
         return Status(HTTPStatus.NO_CONTENT, None)
-    return Status(HTTPStatus.OK, _card(request, queries.get_task(request.auth, task.pk)))
+    return Status(HTTPStatus.OK, _card(request, task.pk))
 
 
-def _card(request: ApiRequest, task: ReviewTask) -> Task:
+def _card(request: ApiRequest, task_id: UUID) -> Task:
+    task = queries.get_card(request.auth, task_id)
     opened(task, by=request.auth, via="api")
     return task_card(task, reader=request.auth)
