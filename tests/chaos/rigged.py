@@ -216,21 +216,25 @@ def _let_the_clock_jump() -> None:
 def _spoil_the_post() -> None:
     """Lose, double and delay messages as often as the file says; late ones come out of their order."""
     file, chance = folder() / "post", random.Random(f"{os.environ.get('CHAOS_SEED')} {sys.argv[1:]}")
-    original = Celery.send_task
 
-    def send_task(app: Celery, *args: Any, **kwargs: Any) -> Any:
-        share = float(file.read_text()) if file.exists() else 0.0
-        fate, seconds = chance.random(), chance.uniform(0.1, LATEST)
-        if fate < share / 3:
-            return None
-        if fate < share * 2 / 3:
-            original(app, *args, **kwargs)
-        elif fate < share:
-            threading.Timer(seconds, original, (app, *args), kwargs).start()
-            return None
-        return original(app, *args, **kwargs)
+    def spoilt(original: Callable[..., Any]) -> Callable[..., Any]:
+        def send(*args: Any, **kwargs: Any) -> Any:
+            share = float(file.read_text()) if file.exists() else 0.0
+            fate, seconds = chance.random(), chance.uniform(0.1, LATEST)
+            if fate < share / 3:
+                return None
+            if fate < share * 2 / 3:
+                original(*args, **kwargs)
+            elif fate < share:
+                threading.Timer(seconds, original, args, kwargs).start()
+                return None
+            return original(*args, **kwargs)
 
-    Celery.send_task = send_task
+        return send
+
+    enqueue = import_module("agents_runtime.enqueue")
+    enqueue.publish = spoilt(enqueue.publish)  # type: ignore[attr-defined]
+    Celery.send_task = spoilt(Celery.send_task)
 
 
 if __name__ == "__main__":

@@ -120,6 +120,7 @@ def runtime(
     """
     if "worker" not in request.fixturenames:
         monkeypatch.setattr(current_app, "send_task", lambda *_, **__: None)
+        monkeypatch.setattr(enqueue, "publish", lambda *_: None)
     effects.clear()
     yield
     enqueue.flush()

@@ -100,6 +100,7 @@ def test_a_worker_that_starts_waits_for_no_message_that_was_sent_to_the_one_befo
 def test_a_worker_that_is_ready_has_a_child_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
     monkeypatch.setattr(current_app, "send_task", lambda name, **_: sent.append(name))
+    monkeypatch.setattr(enqueue, "publish", lambda _, name, __: sent.append(name))
     worker_ready.send(sender=ReadyConsumer())
     assert sent == [tasks.sweep.name]
     run = left_by_a_dead_worker()
@@ -153,7 +154,7 @@ def test_a_broker_that_is_down_is_only_logged(
     def refuse(*args: object, **kwargs: object) -> None:
         raise ConnectionError("the broker is down")
 
-    monkeypatch.setattr(current_app, "send_task", refuse)
+    monkeypatch.setattr(enqueue, "publish", refuse)
     with transaction.atomic():
         run = runs.start("t-per-call", input=script([PAY]), requested_by="tests")
     enqueue.flush()

@@ -52,6 +52,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is sent to workers from now on."""
     messages: list[Any] = []
     monkeypatch.setattr(current_app, "send_task", lambda *args, **_: messages.append(args))
+    monkeypatch.setattr(enqueue, "publish", lambda *args: messages.append(args))
     return messages
 
 
