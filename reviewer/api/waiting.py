@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -153,6 +153,7 @@ class Waits:
                     return
                 if gone is None:  # the body is read, so all that can come now is that the client leaves
                     gone, body = asyncio.create_task(_next(receive)), _no_body
+                    gone.add_done_callback(lambda _: listener.woken.set())
                 if wait.path:
                     scope = {**scope, "method": "GET", "path": wait.path, "raw_path": wait.path.encode()}
                 listener.wait_for(found.names)
@@ -169,14 +170,12 @@ class Waits:
         self, awaited: Awaited, woken: asyncio.Event, gone: asyncio.Task[Message], deadline: float
     ) -> None:
         """Return when it seems to have come, when the client has left, or at the deadline."""
-        loop = asyncio.get_running_loop()
-        while not gone.done() and (seconds := deadline - loop.time()) > 0:
-            await _first_of(gone, woken, seconds=seconds)
-            if not woken.is_set():
-                return
-            woken.clear()
-            if awaited.has_come is None or await self._in_thread(partial(_is_so, awaited.has_come)):
-                return
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                while await woken.wait() and not gone.done():
+                    woken.clear()
+                    if awaited.has_come is None or await self._in_thread(partial(_is_so, awaited.has_come)):
+                        return
 
 
 def _asked_for(scope: Message) -> float:
@@ -213,16 +212,6 @@ async def _next(receive: Receive) -> Message:
 
 async def _no_body() -> Message:
     return {"type": "http.request", "body": b"", "more_body": False}
-
-
-async def _first_of(gone: asyncio.Task[Any], woken: asyncio.Event, *, seconds: float) -> None:
-    if woken.is_set():
-        return
-    hint = asyncio.ensure_future(woken.wait())
-    try:
-        await asyncio.wait({gone, hint}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        hint.cancel()
 
 
 @dataclass(eq=False)
