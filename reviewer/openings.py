@@ -185,8 +185,9 @@ def unread_parts(task: ReviewTask, card: cards.Card, *, by: User) -> Sequence[st
 
 def open_all_parts(task: ReviewTask, *, by: User, via: str) -> None:
     """Record that this person had the whole card before them, nothing hidden."""
-    if is_read_in_full(task):
-        open_parts(task, [part_of(pointer) for pointer in card_of(task).folded], by=by, via=via)
+    folded = card_of(task).folded if is_read_in_full(task) else ()
+    if folded:
+        open_parts(task, [part_of(pointer) for pointer in folded], by=by, via=via)
 
 
 @transaction.atomic

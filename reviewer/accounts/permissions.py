@@ -15,7 +15,8 @@ from reviewer.accounts.models import Role, User
 
 SEES_EVERYTHING = frozenset({Role.ADMIN, Role.AUDITOR})
 _membership = Compiled(
-    lambda user_id, queue_id: User(pk=user_id).memberships.filter(queue_id=queue_id).only("pk"),
+    # Without an order there is nothing to join: theirs is by the names of queues and people.
+    lambda user_id, queue_id: User(pk=user_id).memberships.filter(queue_id=queue_id).only("pk").order_by(),
     SOME_NUMBER,
     ANOTHER_NUMBER,
 )
