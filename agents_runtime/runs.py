@@ -7,6 +7,7 @@ commit. It imports no agent framework, so that the web may import it. Who may do
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from uuid import UUID
 
 import jsonschema_rs
@@ -31,6 +32,7 @@ Grant = ToolExecution.Grant
 ALREADY_STARTED = "Withdrawn because the run was cancelled; its tool had already started."
 RUN_CANCELLED = "Withdrawn because the run was cancelled."
 CLOSED_FOR_INPUT = "Closed without a decision, because the run was given new input instead."
+MOST_VALIDATORS = 32
 OUTCOMES = frozenset({"happened", "run_again", "stop"})
 SETTLED_STOP = "A person stopped the run; nobody knows whether it took effect."
 SETTLED_AGAIN = "A person chose to run it again; nobody knows whether this attempt took effect."
@@ -235,13 +237,17 @@ def _check_input(spec: AgentSpec, input: Json) -> None:
     if has_lone_surrogates(input):
         message = _("Half a character (a lone surrogate) stands in the input; no agent's state can hold it.")
         raise InvalidInput(message, (Problem("", message),))
-    validator = jsonschema_rs.Draft202012Validator(decode(spec.input_schema), offline=True)
     problems = tuple(
         Problem(_pointer(error.instance_path), error.message)
-        for error in validator.iter_errors(to_json(input))
+        for error in _validator(spec.input_schema).iter_errors(to_json(input))
     )
     if problems:
         raise InvalidInput(_("The input does not fit this agent."), problems)
+
+
+@lru_cache(maxsize=MOST_VALIDATORS)
+def _validator(schema: str) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(decode(schema), offline=True)
 
 
 def _pointer(path: Sequence[str | int]) -> str:
