@@ -9,35 +9,16 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
 from uuid import UUID, uuid4
 
 from celery import current_app
 from django.db import transaction
-from kombu.transport import redis
 
 log = logging.getLogger(__name__)
 MAX_WAITING = 1_000
-
-
-class _Channel(redis.Channel):
-    """Keeps its client of Redis, and that its connections; kombu makes one for each message."""
-
-    @contextmanager
-    def conn_or_acquire(self, client: Any = None) -> Iterator[Any]:
-        yield client or self._kept_client
-
-    @cached_property
-    def _kept_client(self) -> Any:
-        return self._create_client()  # type: ignore[no-untyped-call]
-
-
-class _Transport(redis.Transport):
-    Channel = _Channel
 
 
 class _Sender:
@@ -51,7 +32,7 @@ class _Sender:
     @cached_property
     def producer(self) -> Any:
         """What puts messages into queues; it connects when it first does, and again after a failure."""
-        return current_app.amqp.Producer(current_app.connection_for_write(transport=_Transport))
+        return current_app.amqp.Producer(current_app.connection_for_write())
 
 
 _sender = _Sender()

@@ -7,10 +7,13 @@ import sys
 
 from celery import Celery
 from celery.signals import worker_init
+from kombu.transport import TRANSPORT_ALIASES
 
 from reviewer.config.memory import keep_what_is_loaded
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "reviewer.config.settings")
+
+TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "agents_runtime.broker:Transport"))
 
 app = Celery("countersign")
 app.config_from_object("django.conf:settings", namespace="CELERY")

@@ -1,0 +1,29 @@
+"""The way to the broker: messages go over one client of Redis, which is kept."""
+
+from __future__ import annotations
+
+import pytest
+from celery import current_app
+from kombu.transport import redis
+
+from agents_runtime import broker, enqueue
+
+
+def test_messages_go_over_one_client_that_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    create = redis.Channel._create_client
+
+    def noted(channel: redis.Channel, asynchronous: bool = False) -> object:
+        made.append(channel)
+        return create(channel, asynchronous)  # type: ignore[no-untyped-call]
+
+    with current_app.connection_for_write() as connection:
+        assert type(connection.transport) is broker.Transport
+        producer = current_app.amqp.Producer(connection)
+        enqueue.publish(producer, "agents_runtime.nobody_has_this", ())
+        monkeypatch.setattr(redis.Channel, "_create_client", noted)
+        for _ in range(3):
+            enqueue.publish(producer, "agents_runtime.nobody_has_this", ())
+        channel = connection.default_channel
+        assert channel.queue_purge(current_app.conf.task_default_queue) >= 4
+    assert made == []
