@@ -144,7 +144,8 @@ class FencedSaver(PostgresSaver):
 
         By that the caller chose what comes next, and nobody but this worker may have written since.
         """
-        self._known = [self._read.known] if self._read.known else []
+        known, self._read.known = self._read.known, None
+        self._known = [known] if known else []
         try:
             yield
         finally:

@@ -22,7 +22,7 @@ from agents_runtime.models import Run
 from agents_runtime.states import RunStatus
 from tests.runtime.driving import at_once, call, script, start
 from tests.runtime.locking import no_checkpoint_is_stored, wait_for_whoever_stores
-from tests.runtime.storing import WRITES, Write, at, outside, stored
+from tests.runtime.storing import WRITES, Write, at, delete_thread, outside, stored
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -85,6 +85,32 @@ def test_tasks_that_read_at_once_get_each_their_own_checkpoint(monkeypatch: pyte
     at_once(lambda: saver.get_tuple(nowhere))
     assert found is not None
     assert saver.latest is found
+
+
+def test_a_step_goes_on_from_what_was_just_read_and_the_next_one_reads_anew() -> None:
+    run = start("t-per-call", script([call("pay", to="Ada", amount=5)]))
+    saver = fenced_saver(Fence(run.pk, run.epoch), set())
+    here = at(run.thread_id, "")
+    read = saver.get_tuple(here)
+    read.checkpoint["channel_versions"].clear()  # the library changes what it was given
+    delete_thread(run)
+    with saver.going_on_from_what_was_read():
+        again, anew = saver.get_tuple(here), saver.get_tuple(here)
+    assert again.checkpoint["id"] == read.checkpoint["id"]
+    assert again.checkpoint["channel_versions"]
+    assert anew is None
+    with saver.going_on_from_what_was_read():
+        assert saver.get_tuple(here) is None
+
+
+def test_a_checkpoint_that_is_asked_for_by_its_id_is_read_whatever_was_read_before() -> None:
+    run = start("t-per-call", script([call("pay", to="Ada", amount=5)]))
+    saver = fenced_saver(Fence(run.pk, run.epoch), set())
+    latest = saver.get_tuple(at(run.thread_id, ""))
+    earlier = latest.parent_config
+    saver.get_tuple(at(run.thread_id, ""))
+    with saver.going_on_from_what_was_read():
+        assert saver.get_tuple(earlier).checkpoint["id"] != latest.checkpoint["id"]
 
 
 def test_whoever_is_cancelled_while_storing_reads_only_what_was_stored() -> None:
