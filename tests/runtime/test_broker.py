@@ -10,7 +10,7 @@ from agents_runtime import broker, enqueue
 
 
 def test_messages_go_over_one_client_that_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(current_app.conf, "task_default_queue", "nobody's")
+    monkeypatch.setitem(current_app.conf, "task_default_queue", "nobody's")
     made: list[object] = []
     create = redis.Channel._create_client
 
