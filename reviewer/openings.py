@@ -22,19 +22,22 @@ from agents_runtime.errors import Problem
 from reviewer import cards
 from reviewer.accounts import permissions
 from reviewer.accounts.models import User
-from reviewer.audit.record import record
+from reviewer.audit.record import record, record_if
 from reviewer.audit.subjects import of_task
 from reviewer.cards.diff import Step, place_name
 from reviewer.cards.version import RENDERER_VERSION, version_of
 from reviewer.errors import Unread
-from reviewer.models import CardOpening, Expansion, ReviewTask, Showing, Snapshot, Verdict
+from reviewer.models import Expansion, ReviewTask, Showing, Snapshot, Verdict
 from reviewer.shown import card_of, inert_drawing, is_read_in_full
 
 MAY_APPROVE: Final = frozenset({Verdict.APPROVE, Verdict.EDIT, Verdict.ANSWER})
 """What lets something happen, or may: nobody but the agent knows what an answer of its own shape means."""
 
 LONGEST_LIST: Final = 500
-
+_KEEP: Final = """
+    INSERT INTO reviewer_cardopening (task_id, person_id, digest, via, showing_id) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT DO NOTHING RETURNING id
+"""
 
 _drawn = Compiled(
     lambda task_id, digest, version, language: Showing.objects.filter(
@@ -70,7 +73,6 @@ class ShownFacts(TypedDict, total=False):
 # What was shown
 
 
-@transaction.atomic
 def opened(task: ReviewTask, *, by: User, via: str) -> None:
     """Record that this person was shown the open card: once for each digest, door and drawing of it.
 
@@ -78,13 +80,23 @@ def opened(task: ReviewTask, *, by: User, via: str) -> None:
     """
     if not task.is_open:
         return
-    showing = _showing(task) if via == "web" else None
-    opening = CardOpening(task=task, person=by, digest=task.digest, via=via, showing=showing)
-    if insert_new([opening]):
-        subject = of_task(task, digest=task.digest, via=via, **facts_of(showing))
-        record("card.opened", actor=by, subject=subject)
-    if via == "api":
-        open_all_parts(task, by=by, via=via)
+    if via == "api" and not _to_be_read(task):
+        _keep_opening(task, None, by=by, via=via)
+        return
+    with transaction.atomic():
+        _keep_opening(task, _showing(task) if via == "web" else None, by=by, via=via)
+        if via == "api":
+            open_all_parts(task, by=by, via=via)
+
+
+def _keep_opening(task: ReviewTask, showing: Showing | None, *, by: User, via: str) -> None:
+    record_if(
+        "card.opened",
+        actor=by,
+        subject=of_task(task, digest=task.digest, via=via, **facts_of(showing)),
+        statement=_KEEP,
+        values=(task.pk, by.pk, task.digest, via, showing.pk if showing else None),
+    )
 
 
 def shown_to(task: ReviewTask, person: User) -> Showing | None:
@@ -185,9 +197,14 @@ def unread_parts(task: ReviewTask, card: cards.Card, *, by: User) -> Sequence[st
 
 def open_all_parts(task: ReviewTask, *, by: User, via: str) -> None:
     """Record that this person had the whole card before them, nothing hidden."""
-    folded = card_of(task).folded if is_read_in_full(task) else ()
+    folded = _to_be_read(task)
     if folded:
         open_parts(task, [part_of(pointer) for pointer in folded], by=by, via=via)
+
+
+def _to_be_read(task: ReviewTask) -> Sequence[str]:
+    """Return the pointers of the parts that have to be opened before somebody approves."""
+    return card_of(task).folded if is_read_in_full(task) else ()
 
 
 @transaction.atomic

@@ -1,8 +1,9 @@
 """The only writer of the audit trail.
 
-Every function that changes state calls ``record`` in its own transaction: event and change commit
-together, or neither does. The payload is RFC 8785 text that holds strings, booleans and small integers;
-an agent's values go in as their canonical text, so their bytes stay as they were.
+Every function that changes state calls ``record`` in its own transaction, or makes its change by one
+statement with the event: both commit together, or neither does. The payload is RFC 8785 text that holds
+strings, booleans and small integers; an agent's values go in as their canonical text, so their bytes stay as
+they were.
 """
 
 from __future__ import annotations
@@ -59,14 +60,26 @@ def record_all(events: Sequence[tuple[str, Subject]], *, actor: User | None = No
         tell(_insertion(len(part)), *(value for row in part for value in row))
 
 
-def record_with(type: str, *, subject: Subject, statement: str, values: Sequence[object]) -> list[Any]:
+def record_with(
+    type: str, *, actor: User | None = None, subject: Subject, statement: str, values: Sequence[object]
+) -> list[Any]:
     """Write one event as ``record`` does, by one statement with another, and return what that other returns.
 
     ``statement`` is what would follow ``WITH``.
     """
     _check_transaction()
     sql = f"WITH event AS ({_insertion(1)}), {statement}"
-    return ask(sql, *_row(type, None, subject), *values)
+    return ask(sql, *_row(type, actor, subject), *values)
+
+
+def record_if(
+    type: str, *, actor: User | None = None, subject: Subject, statement: str, values: Sequence[object]
+) -> None:
+    """Write one event for each row that a change returns, by one statement with it, as ``record`` does.
+
+    Being one statement, it commits as a whole also where no transaction was begun.
+    """
+    tell(_insertion_if(statement), *values, *_row(type, actor, subject))
 
 
 def _check_transaction() -> None:
@@ -79,6 +92,13 @@ def _insertion(count: int) -> str:
     row = f"({', '.join(['%s'] * len(_GIVEN))})"
     columns, rows = ", ".join(_GIVEN), ", ".join([row] * count)
     return f"INSERT INTO reviewer_auditevent ({columns}) VALUES {rows}"  # noqa: S608  no value
+
+
+@cache
+def _insertion_if(statement: str) -> str:
+    columns, places = ", ".join(_GIVEN), ", ".join(["%s"] * len(_GIVEN))
+    event = f"INSERT INTO reviewer_auditevent ({columns}) SELECT {places} FROM change"  # noqa: S608  no value
+    return f"WITH change AS ({statement}) {event}"
 
 
 def _row(type: str, actor: User | None, subject: Subject) -> tuple[object, ...]:
