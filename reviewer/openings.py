@@ -168,7 +168,9 @@ def place_of(card: cards.Card, pointer: str) -> str:
 
 def may_uncover(task: ReviewTask, *, by: User) -> bool:
     """Say whether this person may see the secrets of a card: whoever could decide it, and nobody else."""
-    return not task.run.is_directed_by(by.reference) and permissions.is_member(by, task.queue_id)
+    if task.run.is_directed_by(by.reference):
+        return False
+    return permissions.is_member(by, task.queue_id, found=task.member)
 
 
 def _closed(task: ReviewTask, card: cards.Card, *, by: User) -> Sequence[str]:

@@ -13,8 +13,8 @@ from functools import lru_cache
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Count, F, Min, Model, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Count, F, IntegerField, Min, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Now
 from django.utils.timezone import localdate
 from django.utils.translation import gettext as _
 
@@ -142,10 +142,21 @@ def _cards(user: User) -> QuerySet[ReviewTask]:
         .select_related(None)
         .select_related("queue", "run", "pause", *people)
         .defer(*_STANDING)
+        .annotate(reader=_member(user, "queue"))
     )
 
 
-_any_card = Compiled(lambda task_id: _cards(User(role=Role.AUDITOR)).filter(pk=task_id), SOME_ID)
+def _member(user: User, queue: str) -> Coalesce:
+    """Return the key of this person where they belong to the queue of a row, else 0."""
+    memberships = QueueMembership.objects.filter(user=user.pk, queue=OuterRef(queue)).order_by()
+    return Coalesce(Subquery(memberships.values("user_id")), 0, output_field=IntegerField())
+
+
+_any_card = Compiled(
+    lambda task_id, user_id: _cards(User(pk=user_id, role=Role.AUDITOR)).filter(pk=task_id),
+    SOME_ID,
+    SOME_NUMBER,
+)
 _card_seen_by = Compiled(
     lambda task_id, user_id, _: _cards(User(pk=user_id)).filter(pk=task_id),
     SOME_ID,
@@ -156,7 +167,9 @@ _card_seen_by = Compiled(
 
 def get_card(user: User, task_id: UUID) -> ReviewTask:
     """Return one task as programs get it: of its run and its pause only how they stand; or ``NotFound``."""
-    return _seen(user, task_id, any_task=_any_card, seen_by=_card_seen_by)
+    task = _seen(user, task_id, any_task=_any_card, seen_by=_card_seen_by)
+    task.member = vars(task).pop("reader")
+    return task
 
 
 def _locked_whole(tasks: QuerySet[ReviewTask]) -> QuerySet[ReviewTask]:
@@ -191,7 +204,7 @@ def _seen(
 ) -> ReviewTask:
     """Ask for a task as this person may see it, or raise ``NotFound``."""
     if permissions.sees_all_queues(user):
-        task = any_task.first(task_id)
+        task = any_task.first(task_id, user.pk)
     else:
         task = seen_by.first(task_id, user.pk, user.reference)
     if task is None:
@@ -503,11 +516,16 @@ def _last_decision(user: User, task_id: UUID) -> QuerySet[Decision]:
         Decision.objects.filter(task__in=task.values("pk"))
         .select_related("showing", "task__pause", "task__run")
         .defer(*_all_but(Run, "task__run", *standing), *_all_but(Pause, "task__pause", "status"))
+        .annotate(reader=_member(user, "task__queue"))
         .order_by("-decided_at")[:1]
     )
 
 
-_any_decision = Compiled(lambda task_id: _last_decision(User(role=Role.AUDITOR), task_id), SOME_ID)
+_any_decision = Compiled(
+    lambda task_id, user_id: _last_decision(User(pk=user_id, role=Role.AUDITOR), task_id),
+    SOME_ID,
+    SOME_NUMBER,
+)
 _decision_seen_by = Compiled(
     lambda task_id, user_id, _: _last_decision(User(pk=user_id), task_id),
     SOME_ID,
@@ -519,13 +537,14 @@ _decision_seen_by = Compiled(
 def get_decision(user: User, task_id: UUID) -> Decision:
     """Return the decision on a task, with the task; ``NotFound`` also while nobody has decided."""
     if permissions.sees_all_queues(user):
-        decision = _any_decision.first(task_id)
+        decision = _any_decision.first(task_id, user.pk)
     else:
         decision = _decision_seen_by.first(task_id, user.pk, user.reference)
     if decision is None:
         get_task(user, task_id)
         raise NotFound(_("Nobody has decided this task."))
     decision.task.pause.run = decision.task.run
+    decision.task.member = vars(decision).pop("reader")
     return decision
 
 

@@ -60,9 +60,14 @@ def visible_runs(user: User) -> Q:
     return Q(requested_by=user.reference) | Q(tasks__queue__in=user.queues.all())
 
 
-def is_member(user: User, queue_id: int) -> bool:
-    """Say whether this person belongs to the queue: only members decide."""
-    return user.role != Role.AUDITOR and bool(_membership.rows(user.pk, queue_id))
+def is_member(user: User, queue_id: int, *, found: int | None = None) -> bool:
+    """Say whether this person belongs to the queue: only members decide.
+
+    ``found`` is the member with this person's key, or 0, where a read has asked for that along.
+    """
+    if user.role == Role.AUDITOR:
+        return False
+    return bool(_membership.rows(user.pk, queue_id)) if found is None else found == user.pk
 
 
 def leads_queue(user: User, queue_id: int) -> bool:

@@ -63,7 +63,13 @@ class ReviewTaskQuerySet(models.QuerySet["ReviewTask"]):
 
 
 class ReviewTask(models.Model):
-    """One action to decide. What the card shows is fixed here when the task opens, as canonical text."""
+    """One action to decide. What the card shows is fixed here when the task opens, as canonical text.
+
+    ``member`` is set only on tasks that were read with whether their reader belongs to the queue: to the
+    reader's key, or 0.
+    """
+
+    member: int | None = None
 
     class Kind(models.TextChoices):
         """What is asked."""
