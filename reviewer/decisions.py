@@ -15,12 +15,12 @@ from django.utils.translation import gettext as _
 from agents_runtime import runs
 from agents_runtime.canonical import Json, decode, encode, storable
 from agents_runtime.canonical import digest as digest_of
-from agents_runtime.compiled import ask, insert
+from agents_runtime.compiled import insert
 from agents_runtime.errors import Problem
 from agents_runtime.models import Pause
 from reviewer import claims, live, openings, queries
 from reviewer.accounts.models import User
-from reviewer.audit.record import record
+from reviewer.audit.record import Subject, record, record_with
 from reviewer.audit.subjects import of_task
 from reviewer.deadlines import is_over, rejection_of
 from reviewer.errors import Conflict, Invalid
@@ -31,7 +31,7 @@ NAMED_VERDICTS = {Verdict.APPROVE, Verdict.EDIT, Verdict.REJECT, Verdict.RESPOND
 MAX_COMMENT = 4_000
 MAX_REASON = 40
 _CONCLUDE = """
-    WITH concluded AS (
+    concluded AS (
         INSERT INTO reviewer_outcome (task_id, round, verdict, answer, decided_by_id)
         VALUES (%s, %s, %s, %s, %s)
     )
@@ -116,23 +116,19 @@ def _decide(
         via=via,
     )
     insert(decision)
-    _conclude(task, decision)
-    record(
-        "decision.made",
-        actor=by,
-        subject=of_task(
-            task,
-            outcome=decision.verdict,
-            digest=task.digest,
-            answer_digest=digest_of(answer),
-            answer=encode(card.for_the_record(answer)),
-            changes=decision.changes,
-            **openings.facts_of(showing),
-            reason_code=decision.reason_code,
-            comment=decision.comment,
-            via=via,
-        ),
+    made = of_task(
+        task,
+        outcome=decision.verdict,
+        digest=task.digest,
+        answer_digest=digest_of(answer),
+        answer=encode(card.for_the_record(answer)),
+        changes=decision.changes,
+        **openings.facts_of(showing),
+        reason_code=decision.reason_code,
+        comment=decision.comment,
+        via=via,
     )
+    _conclude(task, decision, made)
     answer_when_complete(task.pause, decision)
     live.task_changed(task)
     live.run_changed(task.run_id, at_work=True)
@@ -196,13 +192,19 @@ def _guard_length(text: str, limit: int, pointer: str) -> None:
         raise Invalid(message, (Problem(pointer, message),))
 
 
-def _conclude(task: ReviewTask, decision: Decision) -> None:
-    """Make one person's decision the outcome: every task asks for one decision today."""
+def _conclude(task: ReviewTask, decision: Decision, made: Subject) -> None:
+    """Make one person's decision the outcome, and record it: every task asks for one decision today."""
     task.status = TaskStatus.DECIDED
     task.version += 1
-    outcome = (decision.round, decision.verdict, decision.answer, decision.pk)
+    outcome = (task.pk, decision.round, decision.verdict, decision.answer, decision.pk)
     changes = (task.status, task.version, task.claimed_by_id, task.claimed_until, task.claim_version)
-    ((task.closed_at,),) = ask(_CONCLUDE, task.pk, *outcome, *changes, task.pk)
+    ((task.closed_at,),) = record_with(
+        "decision.made",
+        actor=decision.person,
+        subject=made,
+        statement=_CONCLUDE,
+        values=(*outcome, *changes, task.pk),
+    )
 
 
 def answer_when_complete(pause: Pause, latest: Decision | None = None) -> None:

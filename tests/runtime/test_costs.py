@@ -84,7 +84,7 @@ def test_a_run_takes_so_many_statements_and_no_more(cast: Cast, sent: Counter[st
     finishing = Counter(sent)
     assert starting["statements"] <= 40
     assert starting["COMMIT"] <= 3
-    assert deciding["statements"] <= 8
+    assert deciding["statements"] <= 7
     assert deciding["COMMIT"] <= 1
     assert finishing["statements"] <= 41
     assert finishing["COMMIT"] <= 4
