@@ -6,7 +6,9 @@ agent's own. Any other schema asks for an answer, and so is one choice, ``answer
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from django.utils.translation import gettext, gettext_noop
@@ -14,12 +16,15 @@ from django.utils.translation import gettext, gettext_noop
 from reviewer.cards import branches
 from reviewer.cards.schema import Document, Undrawable
 from reviewer.cards.tree import Entry, Group, Node, State, Tree
-from reviewer.cards.values import MISSING, Json
+from reviewer.cards.values import MISSING, Json, key_text
 
 APPROVE, EDIT, REJECT, RESPOND, ANSWER = "approve", "edit", "reject", "respond", "answer"
 VERDICTS: Final = (APPROVE, EDIT, REJECT, RESPOND)
 TEXT_OR_JSON: Final[Json] = {"anyOf": [{"type": "string", "title": "Text"}, {"title": "JSON"}]}
 """What stands for the schema of an answer that may be anything: most are words, and words need no quotes."""
+MOST_KEPT: Final = 256
+LONGEST_KEPT: Final = 64 * 1024
+"""Documents whose decisions a process keeps, and characters of the longest, and of what is kept of it."""
 _ARGS_NAME: Final = "arguments of the tool"
 _MESSAGES: Final = {REJECT: gettext_noop("Message to the agent"), RESPOND: gettext_noop("Your answer")}
 
@@ -69,7 +74,7 @@ def choices(
     root = _with_args_schema(response_schema, args_schema)
     if response_schema is True:  # the agent takes anything
         return (Choice(ANSWER, TEXT_OR_JSON, TEXT_OR_JSON, initial=""),)
-    found = _decisions(Document(root))
+    found = _decisions_of(root)
     if not found:
         label = _only_answer(Document(root))
         return (Choice(ANSWER, root, root, label=label or "", direct=label is not None),)
@@ -105,6 +110,19 @@ def _named(node: Node, verdict: str) -> Node:
     if not isinstance(node, Entry) or node.key != "message" or node.label != "Message":
         return node  # the agent's author has found words of their own
     return replace(node, label=gettext(_MESSAGES[verdict])) if verdict in _MESSAGES else node
+
+
+def _decisions_of(root: Json) -> list[tuple[str, Json]]:
+    """Return (verdict, schema) for each decision of a document; found once for those of the same text."""
+    text = key_text(root, LONGEST_KEPT)
+    kept = None if text is None else _kept(text)
+    return _decisions(Document(root)) if kept is None else json.loads(kept)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _kept(text: str) -> str | None:
+    """Return the decisions of a document as text, of which everybody makes their own; None: too long."""
+    return key_text(_decisions(Document(json.loads(text))), LONGEST_KEPT)
 
 
 def _decisions(document: Document) -> list[tuple[str, Json]]:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from reviewer.cards import check
 from reviewer.cards.compile import compile_form
+from reviewer.cards.decisions import VERDICTS, choices
 from reviewer.cards.schema import Document
 from reviewer.cards.validate import validate_part, validate_tree
 from reviewer.cards.values import Json, key_text, same
@@ -40,6 +41,42 @@ def test_an_answer_is_told_the_same_the_first_time_and_later(made: tuple[Json, J
         wanted = validate_tree(compile_form(schema, answer), answer)
         for _ in range(2):
             assert validate_part(answer, schema, schema) == wanted
+
+
+@settings(deadline=None)
+@given(schema_and_value())
+def test_a_card_offers_the_same_decisions_the_first_time_and_later(made: tuple[Json, Json]) -> None:
+    asked, _ = made
+    wanted = [*VERDICTS, "agent's own"]
+    schema: Json = {
+        "anyOf": [
+            {"type": "object", "properties": {"type": {"const": verdict}, "x": {"$ref": "#/$defs/x"}}}
+            for verdict in wanted
+        ],
+        "$defs": {"x": asked},
+    }
+    first, later = (choices(schema, tool="pay", args={}) for _ in range(2))
+    assert first == later
+    assert [choice.verdict for choice in later] == wanted
+
+
+def test_what_one_card_does_with_its_decisions_changes_no_other_card() -> None:
+    schema: Json = {"type": "object", "properties": {"type": {"const": "approve"}, "x": {"type": "string"}}}
+    first, second = (choices(schema, tool="pay", args={})[0] for _ in range(2))
+    first.schema["properties"].clear()
+    assert second.schema == choices(schema, tool="pay", args={})[0].schema == schema
+
+
+def test_decisions_that_are_longer_than_is_kept_are_offered_as_well() -> None:
+    for shared in ("x" * 200_000, "x" * 30_000):  # too long itself; too long once it stands in each branch
+        schema: Json = {
+            "anyOf": [
+                {"$ref": "#/$defs/x", "properties": {"type": {"const": verdict}}} for verdict in VERDICTS
+            ],
+            "$defs": {"x": {"type": "object", "$comment": shared}},
+        }
+        for _ in range(2):
+            assert [choice.verdict for choice in choices(schema, tool="", args={})] == list(VERDICTS)
 
 
 def test_what_is_longer_than_is_kept_is_told_as_well() -> None:
