@@ -11,8 +11,9 @@ import pytest
 from agents_runtime.canonical import encode
 from agents_runtime.desk import ReviewRequest
 from agents_runtime.models import Pause
+from reviewer.accounts.models import User
 from reviewer.decisions import decide
-from reviewer.models import ReviewTask
+from reviewer.models import QueueMembership, ReviewTask
 from tests.cast import Cast
 from tests.deciding.making import APPROVE, decision_schema, open_refund, pause_run
 from tests.doors import ApiClient, json_of
@@ -219,6 +220,35 @@ def test_secrets_go_only_to_those_who_could_decide(
     told = [answer.content.decode() for answer in answers]
     assert "ann" in told[0], told
     assert [("hunter2" in text) for text in told] == [DECIDED_BY[name] == 200] * 2
+
+
+def test_secrets_go_by_the_membership_of_the_moment_and_by_the_role(cast: Cast, api_client: Programs) -> None:
+    args = {"user": "ann", **SECRETS}
+    schema = decision_schema("reset_login", LOGIN_ARGS)
+    asked = ReviewRequest(
+        position=0,
+        kind="tool_call",
+        tool="reset_login",
+        tool_call_id="c1",
+        arguments=args,
+        response_schema=schema,
+    )
+    task = pause_run(asked, by=cast.developer).tasks.get()
+    decide(task.pk, by=cast.reviewer, answer=_edit({**args, "pin": "hunter2-new"}), digest=task.digest)
+
+    def are_told(person: User) -> list[bool]:
+        program = api_client(person)
+        answers = [program.get(f"tasks/{task.pk}"), program.get(f"tasks/{task.pk}/decision")]
+        assert [answer.status_code for answer in answers] == [200, 200]
+        return ["hunter2" in answer.content.decode() for answer in answers]
+
+    for person, is_told in ((cast.admin, True), (cast.auditor, False), (cast.developer, False)):
+        assert are_told(person) == [False, False]
+        QueueMembership.objects.create(queue=task.queue, user=person)
+        assert are_told(person) == [is_told, is_told]
+    assert are_told(cast.reviewer) == [True, True]
+    cast.reviewer.memberships.filter(queue=task.queue).delete()
+    assert are_told(cast.reviewer) == [False, False]  # who decided a task keeps seeing it
 
 
 def _edit(args: Any) -> Any:
