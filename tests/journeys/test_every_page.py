@@ -38,6 +38,7 @@ class Watch:
 
     def __init__(self, browser: Browser, site: Site, username: str) -> None:
         self.complaints: list[str] = []
+        self.searched: set[str] = set()
         self.listens = True
         self.page = browser.new_context(base_url=site.url, viewport=DESK).new_page()
         self.page.on("console", self._note)
@@ -45,8 +46,9 @@ class Watch:
         sign_in(self.page, username)
 
     def faults(self) -> list[str]:
-        """Return what axe finds. It tries inline styles itself, and complaints of that may come late."""
+        """Return what axe finds. It tries inline styles itself, and complaints of that may come a page later."""
         self.listens = False
+        self.searched.add(self.page.url)
         found = list(faults(self.page))
         with self.page.expect_console_message(lambda message: message.text == "axe is done", timeout=60_000):
             self.page.evaluate("console.log('axe is done')")
@@ -54,7 +56,7 @@ class Watch:
         return found
 
     def _note(self, message: ConsoleMessage) -> None:
-        is_the_page = message.location.get("url") == self.page.url
+        is_the_page = message.location.get("url") in {self.page.url, *self.searched}
         if message.type in {"error", "warning"} and not is_the_page and self.listens:
             self.complaints.append(f"{self.page.url}: {message.text}")
 
