@@ -46,7 +46,7 @@ class Watch:
         sign_in(self.page, username)
 
     def faults(self) -> list[str]:
-        """Return what axe finds. It tries inline styles itself, and complaints of that may come a page later."""
+        """Return what axe finds. It tries inline styles; complaints of that may come on the next page."""
         self.listens = False
         self.searched.add(self.page.url)
         found = list(faults(self.page))
