@@ -91,11 +91,12 @@ def load_graph(spec: AgentSpec) -> Graph:
     other calls than the row says: then what people were promised at a run's start is not what would happen.
     """
     key = _key(spec)
-    with _graphs_lock:
-        if key not in _graphs:
-            graph = _load_listed(spec)
-            _graphs[key] = graph, examine(graph), flaws(graph)
-        graph, anatomy, wrong = _graphs[key]
+    if key not in _graphs:  # whoever needs one that is there waits for no import of another
+        with _graphs_lock:
+            if key not in _graphs:
+                graph = _load_listed(spec)
+                _graphs[key] = graph, examine(graph), flaws(graph)
+    graph, anatomy, wrong = _graphs[key]
     if wrong:
         raise AgentUnavailable(f"{spec.name}: {' '.join(wrong)}")
     _refuse_other_gates(spec, anatomy)
