@@ -112,11 +112,11 @@ def _drive(run_id: UUID, epoch: int) -> None:
 def _begin_drive(run_id: UUID, epoch: int) -> Begun | None:
     """Make the first turn; None where the run cannot even be read, and was given up."""
     try:
-        try:
-            return _first_turn(run_id, epoch)
-        except _NotLoaded as missing:  # imported now, when nobody waits for the run's row
-            registry.load_graph(missing.agent)
-            return _first_turn(run_id, epoch)
+        while True:  # until the row names an agent that is loaded: it may be another one after an import
+            try:
+                return _first_turn(run_id, epoch)
+            except _NotLoaded as missing:  # imported now, when nobody waits for the run's row
+                registry.load_graph(missing.agent)
     except AgentUnavailable as problem:
         give_up(run_id, epoch, str(problem), Trouble.AGENT)
         return None

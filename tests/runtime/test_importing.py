@@ -11,6 +11,7 @@ import pytest
 from agents_runtime import registry, runs
 from agents_runtime.loading import Graph
 from agents_runtime.models import AgentSpec
+from agents_runtime.states import Trouble
 from tests.runtime.driving import advance, at_once, call, fresh, script, start
 from tests.runtime.locking import is_free
 
@@ -86,3 +87,17 @@ def test_while_an_agent_is_imported_the_runs_of_others_go_on(
         going_on.join()
     assert (is_kept, row_is_free) == (False, True)
     assert fresh(other).status == "waiting"
+
+
+def test_an_agent_that_is_registered_anew_while_it_is_imported_is_looked_for_where_it_is_now(
+    slow_import: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs.start("t-batched", input=PAY, requested_by="tests")
+    with forgotten(monkeypatch, "t-batched"):
+        importing = threading.Thread(target=at_once, args=(lambda: advance(run),))
+        importing.start()
+        assert slow_import.began.wait(timeout=60)
+        AgentSpec.objects.filter(name="t-batched").update(entry="tests.agents.assistants:moved_away")
+        slow_import.may_end.set()
+        importing.join()
+    assert (fresh(run).status, fresh(run).trouble) == ("failed", Trouble.AGENT)
