@@ -38,7 +38,7 @@ AT_A_TOOL = (
 )
 ELSEWHERE = (
     "lock.taken",
-    "thread.read",
+    "first-turn.committed",
     "turn.begins",
     "turn.committed",
     "step.before",
