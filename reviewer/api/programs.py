@@ -16,7 +16,8 @@ from django.utils import translation
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 DOOR = "/api/v1/"
-PAGE_OF_DOCS = "openapi-view"
+PAGES = frozenset({"openapi-view", "api-root"})
+"""The page about the API; and the door itself, behind which is nothing: Django shows its page for that."""
 NOTHING_TO_SHOW = "default-src 'none'; frame-ancestors 'none'"
 
 
@@ -30,7 +31,7 @@ def answer_programs(get_response: Handler) -> Handler:
             match = resolve(request.path_info)
         except Resolver404:
             return get_response(request)
-        if match.url_name == PAGE_OF_DOCS:
+        if match.url_name in PAGES:
             return get_response(request)
         translation.activate(settings.LANGUAGE_CODE)  # not that of whoever had the thread before
         request.resolver_match = match

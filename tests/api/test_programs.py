@@ -30,6 +30,13 @@ def test_the_page_about_the_api_is_a_page(client_of: Callable[..., Client], cast
     assert response["X-Frame-Options"] == "DENY"
 
 
+def test_the_door_itself_is_a_page_that_nobody_may_frame(database: None) -> None:
+    response = Client().get("/api/v1/")
+    assert response.status_code == 404
+    assert "script-src 'self'" in response["Content-Security-Policy"]
+    assert response["X-Frame-Options"] == "DENY"
+
+
 def test_a_host_that_is_not_ours_is_refused_to_programs_too(database: None) -> None:
     assert (
         Client(raise_request_exception=False)
