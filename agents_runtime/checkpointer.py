@@ -12,6 +12,7 @@ import contextvars
 import functools
 import json
 import os
+import select
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -112,6 +113,7 @@ class FencedSaver(PostgresSaver):
     def __init__(self, link: psycopg.Connection[DictRow], fence: Fence, *, gathers: bool) -> None:
         super().__init__(link, serde=serializer())
         self.fence = fence
+        self._link = link
         self._gathers = gathers
         self._gathering = Gathering(fence, self._one_at_a_time)
         self._read = _Reading()
@@ -122,6 +124,8 @@ class FencedSaver(PostgresSaver):
         """Read a checkpoint; those that this process stores from now on come after it."""
         is_latest = _asks_for_latest(config)
         known = self._known.pop() if is_latest and self._known else None
+        if known and _has_news(self._link):
+            known = None  # as a rule: the session is over, and the lock with it; reading anew finds that out
         self._read.row = None
         found = self._read.latest = known.tuple_of(self) if known else super().get_tuple(config)
         if is_latest:
@@ -142,7 +146,8 @@ class FencedSaver(PostgresSaver):
     def going_on_from_what_was_read(self) -> Iterator[None]:
         """Let the first who asks for the thread's latest checkpoint have what this thread read last.
 
-        By that the caller chose what comes next, and nobody but this worker may have written since.
+        By that the caller chose what comes next, and nobody but this worker may have written since, unless
+        its session ended: then the lock is no longer its own.
         """
         known, self._read.known = self._read.known, None
         self._known = [known] if known else []
@@ -216,6 +221,13 @@ class FencedSaver(PostgresSaver):
     def _one_at_a_time(self) -> AbstractContextManager[psycopg.Cursor[DictRow]]:
         """Let one thread have a cursor: whoever breaks the fence reads what got past it."""
         return super()._cursor()
+
+
+def _has_news(link: psycopg.Connection[DictRow]) -> bool:
+    """Say whether the server ended the session, or sent what nobody asked for; it is not asked for that."""
+    waiting = select.poll()
+    waiting.register(link.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 def _let_ids_follow(checkpoint_id: str) -> None:

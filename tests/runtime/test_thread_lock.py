@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from uuid import uuid4
@@ -9,13 +10,17 @@ from uuid import uuid4
 import psycopg
 import pytest
 from django.db import connection, transaction
+from psycopg.rows import DictRow
 
-from agents_runtime import checkpointer, runs, thread_lock
+from agents_runtime import checkpointer, runs, steps, thread_lock
 from agents_runtime.direct import conninfo
+from agents_runtime.engine import Engine
 from agents_runtime.fence import Fence
 from agents_runtime.models import Run
 from agents_runtime.records import lock_run
-from tests.runtime.driving import at_once, call, fresh, script, start
+from agents_runtime.thread_state import Delivery, Outcome
+from tests.agents import effects
+from tests.runtime.driving import at_once, call, fresh, give, pending, script, start
 from tests.runtime.locking import (
     DIRECT,
     no_checkpoint_is_stored,
@@ -23,6 +28,7 @@ from tests.runtime.locking import (
     wait_until_waiting_for_a_saver,
 )
 from tests.runtime.storing import WRITES, Write, at, stored
+from tests.servers import servers
 
 pytestmark = pytest.mark.usefixtures("runtime")
 INPUT = script([call("pay", to="a", amount=1)])
@@ -81,6 +87,26 @@ def test_whoever_takes_over_waits_for_what_the_worker_before_is_just_storing(wri
     assert got == [run.epoch + 1, 1]
 
 
+def test_a_worker_whose_lock_is_lost_before_a_step_delivers_nothing_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = start("t-asker", {"ask": "?"})
+    give(pending(run), "a")
+    step, is_first = Engine.step, iter([True])
+
+    def step_of_a_worker_that_stood_still(engine: Engine, delivery: Delivery) -> Outcome:
+        if next(is_first, False):
+            _end_session(thread_lock.connection())
+            at_once(lambda: steps.advance(run.pk))
+        return step(engine, delivery)
+
+    monkeypatch.setattr(Engine, "step", step_of_a_worker_that_stood_still)
+    with contextlib.suppress(psycopg.OperationalError):
+        steps.advance(run.pk)
+    assert effects.count("asked", first="a") == 1
+    assert fresh(run).status == "waiting"
+
+
 def test_the_lock_is_taken_once_and_given_back_whole() -> None:
     run = runs.start("t-per-call", input=INPUT, requested_by="tests")
     with thread_lock.hold(run.pk):
@@ -93,6 +119,11 @@ def test_a_run_that_is_gone_leaves_no_lock_behind() -> None:
     with thread_lock.hold(nobody) as epoch:
         assert epoch is None
     assert thread_lock.lock_key(nobody) not in thread_lock.held_keys()
+
+
+def _end_session(link: psycopg.Connection[DictRow]) -> None:
+    with psycopg.connect(servers().superuser_url, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 10_000)", [link.info.backend_pid])
 
 
 def _take(run: Run, got: list[int | None]) -> None:
