@@ -38,7 +38,7 @@ AT_A_TOOL = (
 )
 ELSEWHERE = (
     "lock.taken",
-    "first-turn.committed",
+    "thread.read",
     "turn.begins",
     "turn.committed",
     "step.before",
