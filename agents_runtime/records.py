@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from agents_runtime.canonical import storable
 from agents_runtime.compiled import SOME_ID, Compiled, update
 from agents_runtime.errors import NotFound, StaleEpoch
-from agents_runtime.models import Pause, Run, ToolExecution
+from agents_runtime.models import LONG_TEXTS_OF_RUN, Pause, Run, ToolExecution
 from agents_runtime.states import OPEN_PAUSE, ExecutionStatus
 
 TABLE = Run._meta.db_table  # noqa: SLF001  Django documents it as public
@@ -29,6 +29,10 @@ CHANGEABLE = (
     "settled_epoch",
     "started_at",
     "finished_at",
+)
+_NOT_FOR_AN_ENGINE = sorted({*LONG_TEXTS_OF_RUN} - {"state", "agent__gates"})
+_run = Compiled(
+    lambda run_id: Run.objects.select_related("agent").defer(*_NOT_FOR_AN_ENGINE).filter(pk=run_id), SOME_ID
 )
 # In mappings, because the types' plugin knows no annotation that a model declares.
 _SEEN_WITH_A_LOCK = {"moment": Now()}
@@ -58,6 +62,11 @@ _locked_pause = Compiled(lambda pause_id: Pause.objects.select_for_update().filt
 def as_name(text: str) -> str:
     """Return an agent's name for something as a column of names holds it."""
     return storable(text)[:MAX_NAME]
+
+
+def read_run(run_id: UUID) -> Run:
+    """Return a run as it is now, not locked, with what an engine is made of; raise ``NotFound``."""
+    return _existing(_run.first(run_id))
 
 
 def lock_run(run_id: UUID, epoch: int | None = None) -> Run:

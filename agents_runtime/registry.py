@@ -79,11 +79,6 @@ def register() -> Report:
     )
 
 
-def is_loaded(spec: AgentSpec) -> bool:
-    """Say whether this process has the agent's code; importing it may take as long as its author likes."""
-    return _key(spec) in _graphs
-
-
 def load_graph(spec: AgentSpec) -> Graph:
     """Return the graph of an agent as its author wrote it, made once per process.
 

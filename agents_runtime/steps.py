@@ -1,9 +1,9 @@
 """Steps: whoever holds a thread's lock brings its run forward until there is nothing left to deliver.
 
-    lock -> first turn -> [ engine.step -> read -> turn ]* -> unlock -> look once more
+    lock -> read -> turn -> [ engine.step -> read -> turn ]* -> unlock -> look once more
 
-A turn is one transaction, checked by epoch: it settles what was read and begins what is delivered next. The
-first one reads the thread itself.
+A turn is one transaction, checked by epoch: it settles what was read and begins what is delivered next. No
+code of the agent runs in it: a reading runs what its author reduces its state with, and that may take long.
 Lives here: the loop, and the choice. Does not live here: calling the graph (``engine``), and what a reading
 of the thread means for runs and pauses (``settling``).
 """
@@ -18,15 +18,15 @@ from uuid import UUID
 
 from django.db import transaction
 
-from agents_runtime import recovery, registry, streams, thread_lock
+from agents_runtime import recovery, streams, thread_lock
 from agents_runtime.canonical import decode
 from agents_runtime.compiled import insert_new, update
 from agents_runtime.desk import get_desk
 from agents_runtime.engine import Engine
 from agents_runtime.errors import AgentUnavailable, StaleEpoch
-from agents_runtime.models import AgentSpec, Pause, Run, RunStep
+from agents_runtime.models import Pause, Run, RunStep
 from agents_runtime.payloads import resume_value
-from agents_runtime.records import changeable, lock_for_turn, lock_run, save_changes
+from agents_runtime.records import changeable, lock_for_turn, lock_run, read_run, save_changes
 from agents_runtime.settling import fail, is_held_by_breakpoint, place_of, settle
 from agents_runtime.states import PauseStatus, RunStatus, Trouble
 from agents_runtime.thread_state import (
@@ -60,17 +60,6 @@ LOST_STEP = (
 )
 
 
-Begun = tuple[Engine, ThreadState, Delivery | None]
-
-
-class _NotLoaded(Exception):
-    """This process has not imported the agent's code yet."""
-
-    def __init__(self, agent: AgentSpec) -> None:
-        super().__init__(agent.name)
-        self.agent = agent
-
-
 def advance(run_id: UUID) -> None:
     """Bring a run forward; return at once if another worker holds its thread or nothing is to be done."""
     for _ in range(MAX_LOOKS):
@@ -84,7 +73,7 @@ def _advance_once(run_id: UUID) -> bool:
         if epoch is None:
             return False
         try:
-            _drive(run_id, epoch)
+            _drive(read_run(run_id), epoch)
         except StaleEpoch as lost:
             log.warning(
                 "this worker lost the run to another one", extra={"run": str(run_id), "why": str(lost)}
@@ -93,12 +82,17 @@ def _advance_once(run_id: UUID) -> bool:
     return True
 
 
-def _drive(run_id: UUID, epoch: int) -> None:
-    begun = _begin_drive(run_id, epoch)
-    if begun is None:
+def _drive(run: Run, epoch: int) -> None:
+    try:
+        engine = Engine(run, epoch)
+    except AgentUnavailable as problem:
+        give_up(run.pk, epoch, str(problem), Trouble.AGENT)
         return
-    engine, state, delivery = begun
-    tries = Counter[UUID | None]()
+    if obstacle := _obstacle(run, epoch, engine):
+        give_up(run.pk, epoch, *obstacle)
+        return
+    state, tries = engine.read_first(), Counter[UUID | None]()
+    delivery = turn(run.pk, epoch, state)
     while delivery is not None:
         pause_id = getattr(delivery, "pause_id", None)
         tries[pause_id] += 1
@@ -106,46 +100,16 @@ def _drive(run_id: UUID, epoch: int) -> None:
         before, state = state, engine.read()
         is_last = tries[pause_id] >= MAX_TRIES and before.checkpoint_id == state.checkpoint_id
         step = Step(delivery, outcome, number=tries.total(), is_last_try=is_last)
-        delivery = turn(run_id, epoch, state, step)
-
-
-def _begin_drive(run_id: UUID, epoch: int) -> Begun | None:
-    """Make the first turn; None where the run cannot even be read, and was given up."""
-    try:
-        while True:  # until the row names an agent that is loaded: it may be another one after an import
-            try:
-                return _first_turn(run_id, epoch)
-            except _NotLoaded as missing:  # imported now, when nobody waits for the run's row
-                registry.load_graph(missing.agent)
-    except AgentUnavailable as problem:
-        give_up(run_id, epoch, str(problem), Trouble.AGENT)
-        return None
+        delivery = turn(run.pk, epoch, state, step)
 
 
 @transaction.atomic
-def _first_turn(run_id: UUID, epoch: int) -> Begun | None:
-    """Read the thread of a locked run, and make the turn that follows from it."""
-    run = lock_for_turn(run_id, epoch)
-    if not registry.is_loaded(run.agent):
-        raise _NotLoaded(run.agent)
-    engine = Engine(run, epoch)
-    if obstacle := _obstacle(run, epoch, engine):
-        give_up(run_id, epoch, *obstacle)
-        return None
-    state = engine.read_first()
-    return engine, state, _turn(run, epoch, state)
-
-
-@transaction.atomic
-def turn(run_id: UUID, epoch: int, state: ThreadState, step: Step) -> Delivery | None:
+def turn(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None) -> Delivery | None:
     """Settle what a reading of the thread means, choose what is delivered next, and commit that it begins.
 
     Raises ``StaleEpoch`` if another worker holds the thread now; then nothing is written.
     """
-    return _turn(lock_for_turn(run_id, epoch), epoch, state, step)
-
-
-def _turn(run: Run, epoch: int, state: ThreadState, step: Step | None = None) -> Delivery | None:
+    run = lock_for_turn(run_id, epoch)
     before = changeable(run)
     if step is not None:
         streams.keep(run, step.outcome.steps)

@@ -56,7 +56,6 @@ FAILPOINTS = (
     Failpoint("message.received", "agents_runtime.tasks:_advance", "before", "worker"),
     Failpoint("lock.taken", "agents_runtime.thread_lock:_take", "after", "worker"),
     Failpoint("thread.read", "agents_runtime.engine:Engine.read", "after", "worker"),
-    Failpoint("first-turn.committed", "agents_runtime.steps:_first_turn", "after", "worker"),
     # A worker: the transaction that settles a step and begins the next delivery
     Failpoint("turn.begins", "agents_runtime.steps:turn", "before", "worker"),
     Failpoint("pauses.written", "reviewer.intake:Desk.run_paused", "after", "worker"),

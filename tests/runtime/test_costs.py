@@ -82,11 +82,11 @@ def test_a_run_takes_so_many_statements_and_no_more(cast: Cast, sent: Counter[st
     sent.clear()
     steps.advance(run.pk)
     finishing = Counter(sent)
-    assert starting["statements"] <= 23
+    assert starting["statements"] <= 24
     assert starting["COMMIT"] <= 3
     assert deciding["statements"] <= 7
     assert deciding["COMMIT"] <= 1
-    assert finishing["statements"] <= 28
+    assert finishing["statements"] <= 29
     assert finishing["COMMIT"] <= 4
 
 

@@ -16,7 +16,7 @@ from agents_runtime.gate import interrupt_ids
 from agents_runtime.models import Pause, Run
 from agents_runtime.states import ExecutionStatus
 from agents_runtime.steps import turn
-from agents_runtime.thread_state import GateStop, GiveAnswer, GoOn, Outcome, Step, ThreadState
+from agents_runtime.thread_state import GateStop, GiveAnswer, ThreadState
 from tests.agents import effects
 from tests.runtime.driving import (
     APPROVE,
@@ -133,7 +133,7 @@ def test_a_worker_with_an_old_epoch_starts_no_tool_and_settles_nothing() -> None
     assert isinstance(stop, GateStop)
     assert stop.kind == "stale"
     with pytest.raises(StaleEpoch):
-        turn(run.pk, run.epoch - 1, state, Step(GoOn(), Outcome()))
+        turn(run.pk, run.epoch - 1, state)
     started = ledger.open_call(a_call(run, epoch=run.epoch))
     assert isinstance(started, ledger.Started)
     Run.objects.filter(pk=run.pk).update(epoch=run.epoch + 1)

@@ -1,4 +1,4 @@
-"""An agent whose import takes long keeps nobody but the runs that need it."""
+"""What an agent's author lets take long keeps nobody but the runs that need it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from contextlib import contextmanager
 import pytest
 
 from agents_runtime import registry, runs
+from agents_runtime.engine import Engine
 from agents_runtime.loading import Graph
 from agents_runtime.models import AgentSpec
-from agents_runtime.states import Trouble
-from tests.runtime.driving import advance, at_once, call, fresh, script, start
+from agents_runtime.thread_state import ThreadState
+from tests.runtime.driving import APPROVE, advance, at_once, call, fresh, give, pending, script, start
 from tests.runtime.locking import is_free
 
 pytestmark = pytest.mark.usefixtures("runtime")
@@ -89,15 +90,16 @@ def test_while_an_agent_is_imported_the_runs_of_others_go_on(
     assert fresh(other).status == "waiting"
 
 
-def test_an_agent_that_is_registered_anew_while_it_is_imported_is_looked_for_where_it_is_now(
-    slow_import: Import, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = runs.start("t-batched", input=PAY, requested_by="tests")
-    with forgotten(monkeypatch, "t-batched"):
-        importing = threading.Thread(target=at_once, args=(lambda: advance(run),))
-        importing.start()
-        assert slow_import.began.wait(timeout=60)
-        AgentSpec.objects.filter(name="t-batched").update(entry="tests.agents.assistants:moved_away")
-        slow_import.may_end.set()
-        importing.join()
-    assert (fresh(run).status, fresh(run).trouble) == ("failed", Trouble.AGENT)
+def test_while_a_thread_is_read_its_run_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = start("t-per-call", PAY)
+    give(pending(run), APPROVE)
+    free, read = list[bool](), Engine.read
+
+    def noted(engine: Engine) -> ThreadState:
+        free.append(is_free("run", run.pk))
+        return read(engine)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "read", noted)
+        assert advance(run).status == "finished"
+    assert free == [True, True]
