@@ -88,10 +88,6 @@ class _Known:
 
     row: DictRow | None
 
-    def tuple_of(self, saver: FencedSaver) -> CheckpointTuple | None:
-        """Return it as if it were read once more."""
-        return saver._load_checkpoint_tuple(self.row) if self.row else None  # noqa: SLF001  of this file
-
 
 class _Reading(threading.local):
     """What one thread of this process read last."""
@@ -127,12 +123,15 @@ class FencedSaver(PostgresSaver):
         if known and _has_news(self._link):
             known = None  # as a rule: the session is over, and the lock with it; reading anew finds that out
         self._read.row = None
-        found = self._read.latest = known.tuple_of(self) if known else super().get_tuple(config)
+        found = self._read.latest = self._made_of(known.row) if known else super().get_tuple(config)
         if is_latest:
             self._read.known = _Known(self._read.row)
         if found is not None:
             _let_ids_follow(found.checkpoint["id"])
         return found
+
+    def _made_of(self, row: DictRow | None) -> CheckpointTuple | None:
+        return self._load_checkpoint_tuple(row) if row else None
 
     def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
         self._read.row = value | {"checkpoint": deepcopy(value["checkpoint"])}  # the library changes its own

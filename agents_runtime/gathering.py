@@ -68,7 +68,7 @@ class Gathering:
             return
         try:
             store(cursor, self._fence, [one.writes for one in (*company, part)])
-        except Exception:
+        except Exception:  # whatever it was: whose fault it is shows when each is tried alone
             _end(company, are_alone=True)
             if not company:
                 raise

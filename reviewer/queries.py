@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Generic
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
@@ -20,7 +21,7 @@ from django.utils.translation import gettext as _
 
 from agents_runtime import runs as front_door
 from agents_runtime.canonical import storable
-from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled
+from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, Row
 from agents_runtime.models import LONG_TEXTS_OF_RUN, AgentSpec, Pause, RegistrationProblem, Run
 from agents_runtime.states import OPEN_PAUSE, ExecutionStatus, PauseStatus, RunStatus
 from reviewer.accounts import permissions
@@ -96,6 +97,23 @@ class Asked:
     tasks: Sequence[UUID]
 
 
+class _BySight(Generic[Row]):
+    """A read of what belongs to one key, as a person may see it: ``make`` gets both.
+
+    It is made once for those who see all queues, whose memberships need no look, and once for all others.
+    """
+
+    def __init__(self, make: Callable[[User, UUID], QuerySet[Row]]) -> None:
+        keys = (SOME_ID, SOME_NUMBER, User(pk=SOME_NUMBER).reference)
+        self._any = Compiled(lambda key, user_id, _: make(User(pk=user_id, role=Role.AUDITOR), key), *keys)
+        self._seen = Compiled(lambda key, user_id, _: make(User(pk=user_id), key), *keys)
+
+    def first(self, user: User, key: UUID) -> Row | None:
+        """Return it, if there is any that this person may see."""
+        read = self._any if permissions.sees_all_queues(user) else self._seen
+        return read.first(key, user.pk, user.reference)
+
+
 # Tasks
 
 
@@ -109,18 +127,12 @@ def visible_tasks(user: User) -> QuerySet[ReviewTask]:
     )
 
 
-_any_task = Compiled(lambda task_id: visible_tasks(User(role=Role.AUDITOR)).filter(pk=task_id), SOME_ID)
-_task_seen_by = Compiled(
-    lambda task_id, user_id, _: visible_tasks(User(pk=user_id)).filter(pk=task_id),
-    SOME_ID,
-    SOME_NUMBER,
-    User(pk=SOME_NUMBER).reference,
-)
+_task = _BySight(lambda user, task_id: visible_tasks(user).filter(pk=task_id))
 
 
 def get_task(user: User, task_id: UUID) -> ReviewTask:
     """Return one task, or raise ``NotFound``."""
-    return _seen(user, task_id, any_task=_any_task, seen_by=_task_seen_by)
+    return _existing_task(_task.first(user, task_id))
 
 
 def _all_but(model: type[Model], path: str, *names: str) -> list[str]:
@@ -152,22 +164,12 @@ def _member(user: User, queue: str) -> Coalesce:
     return Coalesce(Subquery(memberships.values("user_id")), 0, output_field=IntegerField())
 
 
-_any_card = Compiled(
-    lambda task_id, user_id: _cards(User(pk=user_id, role=Role.AUDITOR)).filter(pk=task_id),
-    SOME_ID,
-    SOME_NUMBER,
-)
-_card_seen_by = Compiled(
-    lambda task_id, user_id, _: _cards(User(pk=user_id)).filter(pk=task_id),
-    SOME_ID,
-    SOME_NUMBER,
-    User(pk=SOME_NUMBER).reference,
-)
+_card = _BySight(lambda user, task_id: _cards(user).filter(pk=task_id))
 
 
 def get_card(user: User, task_id: UUID) -> ReviewTask:
     """Return one task as programs get it: of its run and its pause only how they stand; or ``NotFound``."""
-    task = _seen(user, task_id, any_task=_any_card, seen_by=_card_seen_by)
+    task = _existing_task(_card.first(user, task_id))
     task.member = vars(task).pop("reader")
     return task
 
@@ -181,32 +183,17 @@ def _locked_whole(tasks: QuerySet[ReviewTask]) -> QuerySet[ReviewTask]:
     return joined.select_for_update(of=("run", "pause", "self")).annotate(moment=Now())
 
 
-_any_locked = Compiled(
-    lambda task_id: _locked_whole(visible_tasks(User(role=Role.AUDITOR)).filter(pk=task_id)), SOME_ID
-)
-_locked_seen_by = Compiled(
-    lambda task_id, user_id, _: _locked_whole(visible_tasks(User(pk=user_id)).filter(pk=task_id)),
-    SOME_ID,
-    SOME_NUMBER,
-    User(pk=SOME_NUMBER).reference,
-)
+_locked_task = _BySight(lambda user, task_id: _locked_whole(visible_tasks(user).filter(pk=task_id)))
 
 
 def lock_whole(user: User, task_id: UUID) -> ReviewTask:
     """Lock one task with its run and its pause, or raise ``NotFound``; its run's ``moment`` says when."""
-    task = _seen(user, task_id, any_task=_any_locked, seen_by=_locked_seen_by)
+    task = _existing_task(_locked_task.first(user, task_id))
     task.pause.run, task.run.moment = task.run, vars(task).pop("moment")
     return task
 
 
-def _seen(
-    user: User, task_id: UUID, *, any_task: Compiled[ReviewTask], seen_by: Compiled[ReviewTask]
-) -> ReviewTask:
-    """Ask for a task as this person may see it, or raise ``NotFound``."""
-    if permissions.sees_all_queues(user):
-        task = any_task.first(task_id, user.pk)
-    else:
-        task = seen_by.first(task_id, user.pk, user.reference)
+def _existing_task(task: ReviewTask | None) -> ReviewTask:
     if task is None:
         raise NotFound(_("There is no such task."))
     return task
@@ -454,21 +441,12 @@ def requesters(runs: Iterable[Run]) -> dict[str, User]:
     }
 
 
-_any_run = Compiled(lambda run_id: visible_runs(User(role=Role.AUDITOR)).filter(pk=run_id), SOME_ID)
-_run_seen_by = Compiled(
-    lambda run_id, user_id, _: visible_runs(User(pk=user_id)).filter(pk=run_id),
-    SOME_ID,
-    SOME_NUMBER,
-    User(pk=SOME_NUMBER).reference,
-)
+_run = _BySight(lambda user, run_id: visible_runs(user).filter(pk=run_id))
 
 
 def get_run(user: User, run_id: UUID) -> Run:
     """Return one run, or raise ``NotFound``."""
-    if permissions.sees_all_queues(user):
-        run = _any_run.first(run_id)
-    else:
-        run = _run_seen_by.first(run_id, user.pk, user.reference)
+    run = _run.first(user, run_id)
     if run is None:
         raise NotFound(_("There is no such run."))
     return run
@@ -521,25 +499,12 @@ def _last_decision(user: User, task_id: UUID) -> QuerySet[Decision]:
     )
 
 
-_any_decision = Compiled(
-    lambda task_id, user_id: _last_decision(User(pk=user_id, role=Role.AUDITOR), task_id),
-    SOME_ID,
-    SOME_NUMBER,
-)
-_decision_seen_by = Compiled(
-    lambda task_id, user_id, _: _last_decision(User(pk=user_id), task_id),
-    SOME_ID,
-    SOME_NUMBER,
-    User(pk=SOME_NUMBER).reference,
-)
+_decision = _BySight(_last_decision)
 
 
 def get_decision(user: User, task_id: UUID) -> Decision:
     """Return the decision on a task, with the task; ``NotFound`` also while nobody has decided."""
-    if permissions.sees_all_queues(user):
-        decision = _any_decision.first(task_id, user.pk)
-    else:
-        decision = _decision_seen_by.first(task_id, user.pk, user.reference)
+    decision = _decision.first(user, task_id)
     if decision is None:
         get_task(user, task_id)
         raise NotFound(_("Nobody has decided this task."))

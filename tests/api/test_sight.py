@@ -196,15 +196,7 @@ def test_secrets_go_only_to_those_who_could_decide(
     cast: Cast, api_client: Programs, name: str, is_decided: bool
 ) -> None:
     args = {"user": "ann", **SECRETS}
-    request = ReviewRequest(
-        position=0,
-        kind="tool_call",
-        tool="reset_login",
-        tool_call_id="c1",
-        arguments=args,
-        response_schema=decision_schema("reset_login", LOGIN_ARGS),
-        refused_answer=_edit(args),
-    )
+    request = _reset(args, refused_answer=_edit(args))
     pause = pause_run(request, by=cast.developer)
     Pause.objects.filter(pk=pause.pk).update(
         value=encode({"type": "tool_approval", "name": "reset_login", "args": args}),
@@ -224,16 +216,7 @@ def test_secrets_go_only_to_those_who_could_decide(
 
 def test_secrets_go_by_the_membership_of_the_moment_and_by_the_role(cast: Cast, api_client: Programs) -> None:
     args = {"user": "ann", **SECRETS}
-    schema = decision_schema("reset_login", LOGIN_ARGS)
-    asked = ReviewRequest(
-        position=0,
-        kind="tool_call",
-        tool="reset_login",
-        tool_call_id="c1",
-        arguments=args,
-        response_schema=schema,
-    )
-    task = pause_run(asked, by=cast.developer).tasks.get()
+    task = pause_run(_reset(args), by=cast.developer).tasks.get()
     decide(task.pk, by=cast.reviewer, answer=_edit({**args, "pin": "hunter2-new"}), digest=task.digest)
 
     def are_told(person: User) -> list[bool]:
@@ -249,6 +232,19 @@ def test_secrets_go_by_the_membership_of_the_moment_and_by_the_role(cast: Cast, 
     assert are_told(cast.reviewer) == [True, True]
     cast.reviewer.memberships.filter(queue=task.queue).delete()
     assert are_told(cast.reviewer) == [False, False]  # who decided a task keeps seeing it
+
+
+def _reset(args: Any, **more: Any) -> ReviewRequest:
+    schema = decision_schema("reset_login", LOGIN_ARGS)
+    return ReviewRequest(
+        position=0,
+        kind="tool_call",
+        tool="reset_login",
+        tool_call_id="c1",
+        arguments=args,
+        response_schema=schema,
+        **more,
+    )
 
 
 def _edit(args: Any) -> Any:

@@ -70,11 +70,6 @@ class Writing(threading.Thread):
         return self.error
 
 
-def wait_for_one_that_waits(saver: Any) -> None:
-    """Wait until a task's writes wait for company."""
-    wait_until(lambda: bool(saver._gathering._waiting))
-
-
 def put(saver: Any) -> None:
     """Store a checkpoint."""
     saver.put(at("elsewhere", ""), empty_checkpoint(), {}, {})
@@ -85,12 +80,18 @@ def be_patient(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(gathering, "SECONDS_OF_PATIENCE", seconds)
 
 
+def patient_writing(saver: Any, monkeypatch: pytest.MonkeyPatch, *, task: str = "task") -> Writing:
+    """Return a task's writes that wait for company, and would for ever."""
+    be_patient(monkeypatch, FOR_EVER)
+    writing = Writing(saver, task)
+    wait_until(lambda: bool(saver._gathering._waiting))
+    return writing
+
+
 def test_what_a_task_wrote_is_stored_in_one_statement_with_the_checkpoint_that_follows(
     saver: Any, statements: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    be_patient(monkeypatch, FOR_EVER)
-    writing = Writing(saver, "task")
-    wait_for_one_that_waits(saver)
+    writing = patient_writing(saver, monkeypatch)
     assert stored("elsewhere") == []
     put(saver)
     assert writing.ended() is None
@@ -109,9 +110,7 @@ def test_without_a_checkpoint_it_is_stored_alone_before_its_writer_is_let_go(
 def test_tasks_side_by_side_wait_for_no_checkpoint(
     saver: Any, statements: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    be_patient(monkeypatch, FOR_EVER)
-    first = Writing(saver, "one")
-    wait_for_one_that_waits(saver)
+    first = patient_writing(saver, monkeypatch, task="one")
     second = Writing(saver, "two")
     assert (first.ended(), second.ended()) == (None, None)
     assert stored("elsewhere") == ["1", "1"]
@@ -128,9 +127,7 @@ def test_what_ends_a_step_waits_for_nobody(saver: Any, channel: str, monkeypatch
 def test_writes_that_cannot_be_stored_keep_no_checkpoint_from_it(
     saver: Any, statements: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    be_patient(monkeypatch, FOR_EVER)
-    writing = Writing(saver, "a task with a zero \0 in its name")
-    wait_for_one_that_waits(saver)
+    writing = patient_writing(saver, monkeypatch, task="a task with a zero \0 in its name")
     put(saver)
     assert isinstance(writing.ended(), psycopg.DataError)
     assert len(stored("elsewhere")) == 1
@@ -140,9 +137,7 @@ def test_writes_that_cannot_be_stored_keep_no_checkpoint_from_it(
 def test_a_checkpoint_that_cannot_be_stored_keeps_no_writes_from_it(
     saver: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    be_patient(monkeypatch, FOR_EVER)
-    writing = Writing(saver, "task")
-    wait_for_one_that_waits(saver)
+    writing = patient_writing(saver, monkeypatch)
     with pytest.raises(psycopg.DataError):
         saver.put(at("else\0where", ""), empty_checkpoint(), {}, {})
     assert writing.ended() is None
@@ -152,9 +147,7 @@ def test_a_checkpoint_that_cannot_be_stored_keeps_no_writes_from_it(
 def test_behind_a_fence_that_is_down_nobody_is_told_that_it_was_stored(
     saver: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    be_patient(monkeypatch, FOR_EVER)
-    writing = Writing(saver, "task")
-    wait_for_one_that_waits(saver)
+    writing = patient_writing(saver, monkeypatch)
     Run.objects.update(epoch=99)
     with pytest.raises(StaleEpoch):
         put(saver)
