@@ -62,7 +62,7 @@ class Progress:
     """What a run produced since the last report: new text tokens by message, and steps that finished."""
 
     tokens: Sequence[tuple[str, str]] = ()  # (message id, text that was added)
-    steps: Sequence[int] = field(default=())  # ids of RunStep rows written since
+    steps: Sequence[str] = field(default=())  # keys of the steps that finished since
 
 
 class Desk(Protocol):

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import CharField, Exists, OuterRef, QuerySet, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Concat
 
 from agents_runtime.canonical import Json, decode, digest, encode, same, storable
-from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, insert, update
+from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled
 from agents_runtime.desk import get_desk
 from agents_runtime.errors import NotFound, StaleEpoch
 from agents_runtime.models import Pause, Run, ToolExecution
@@ -28,6 +27,7 @@ from agents_runtime.payloads import allowed_arguments
 from agents_runtime.records import as_name, lock_pause
 from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
 from agents_runtime.thread_state import GateStop
+from agents_runtime.writing import insert, together, update
 
 Grant = ToolExecution.Grant
 DONE = frozenset({ExecutionStatus.SUCCEEDED, ExecutionStatus.ASSERTED})
@@ -176,7 +176,7 @@ class _Refused(Exception):
 
 def open_call(call: Call) -> Answer | GateStop:
     """Answer a call that wants to start."""
-    with transaction.atomic():
+    with together():
         own = _own_claim(call)
         run = own.pause.run if own else _lock_run(call.run_id)
         return _answer(run, call, lambda: _open_gated(run, call, own))
@@ -185,7 +185,7 @@ def open_call(call: Call) -> Answer | GateStop:
 def open_once(*, run_id: UUID, epoch: int, key: str, arguments: Json) -> Answer | GateStop:
     """Answer code of a plain node that wants to do something once; ``key`` names it within the run."""
     call = Call(run_id, epoch, tool=key, tool_call_id="", namespace="", arguments=arguments, interrupt_ids=())
-    with transaction.atomic():
+    with together():
         run = _lock_run(run_id)
         return _answer(run, call, lambda: _open_once(run, call))
 
@@ -205,7 +205,7 @@ def close_call(
 
     ``may_run_again``: it raised an error of which the agent's author says that nothing has happened.
     """
-    with transaction.atomic():
+    with together():
         (execution,) = _locked_attempt.rows(run_id, execution_id)
         if execution.run.epoch != epoch or execution.epoch != epoch or execution.in_doubt_since:
             raise StaleEpoch(f"{execution} ended under a worker that no longer holds the run.")
@@ -439,6 +439,6 @@ def _start(
         grant=grant,
         epoch=call.epoch,
     )
+    get_desk().tool_started(execution)  # before the row, whose key is asked for at once: so both go together
     insert(execution)
-    get_desk().tool_started(execution)
     return Started(execution.pk, execution.call_key)

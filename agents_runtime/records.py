@@ -9,10 +9,11 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from agents_runtime.canonical import storable
-from agents_runtime.compiled import SOME_ID, Compiled, update
+from agents_runtime.compiled import SOME_ID, Compiled
 from agents_runtime.errors import NotFound, StaleEpoch
 from agents_runtime.models import LONG_TEXTS_OF_RUN, Pause, Run, ToolExecution
 from agents_runtime.states import OPEN_PAUSE, ExecutionStatus
+from agents_runtime.writing import update
 
 TABLE = Run._meta.db_table  # noqa: SLF001  Django documents it as public
 

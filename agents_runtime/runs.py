@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from agents_runtime import attempts, enqueue, retention
 from agents_runtime.canonical import Json, decode, encode, has_lone_surrogates, to_json
-from agents_runtime.compiled import SOME_ID, Compiled, ask, insert
+from agents_runtime.compiled import SOME_ID, Compiled
 from agents_runtime.desk import get_desk
 from agents_runtime.diagnosis import Stuck, Way, Why, diagnose, find_stuck, is_of_other_build
 from agents_runtime.direct import database_now
@@ -25,6 +25,7 @@ from agents_runtime.errors import AgentUnavailable, InvalidInput, NotFound, Prob
 from agents_runtime.models import AgentSpec, Pause, Run, ToolExecution
 from agents_runtime.records import lock_run, open_pauses, save_run
 from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
+from agents_runtime.writing import NOW, Write, insert, read_when_asked, together, write
 
 __all__ = ["Stuck", "Way", "Why", "diagnose", "find_stuck", "lock_run"]  # the front door shows these, too
 
@@ -47,14 +48,17 @@ _locked_pause = Compiled(
     ),
     SOME_ID,
 )
-_ANSWER = """
-    WITH moved AS (UPDATE agents_runtime_run SET updated_at = STATEMENT_TIMESTAMP() WHERE id = %s)
-    UPDATE agents_runtime_pause SET status = %s, answers = %s, answered_at = STATEMENT_TIMESTAMP()
-    WHERE id = %s RETURNING answered_at
-"""
+_ANSWER = Write(
+    before=f"moved AS (UPDATE agents_runtime_run SET updated_at = {NOW} WHERE id = %s)",  # noqa: S608
+    sql=f"""
+    UPDATE agents_runtime_pause SET status = %s, answers = %s, answered_at = {NOW}
+    WHERE id = %s
+    """,  # noqa: S608  no value
+    tables=frozenset({"agents_runtime_run", "agents_runtime_pause"}),
+)
 
 
-@transaction.atomic
+@together()
 def start(agent: str, *, input: Json, requested_by: str) -> Run:
     """Accept a run of ``agent``; a worker starts it after commit.
 
@@ -103,8 +107,9 @@ def answer(pause: Pause, answers: Sequence[Json]) -> None:
         raise InvalidInput(_("Every position needs its answer before any is delivered."))
     pause.become(PauseStatus.ANSWERED)
     pause.answers = encode(list(answers))
-    ((run.updated_at,),) = ask(_ANSWER, run.pk, pause.status, pause.answers, pause.pk)
-    pause.answered_at = run.updated_at
+    write(_ANSWER, run.pk, pause.status, pause.answers, pause.pk)
+    read_when_asked(run, "updated_at")
+    read_when_asked(pause, "answered_at")
     enqueue.resume_interrupt(run.pk, pause.pk)
 
 

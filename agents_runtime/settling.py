@@ -15,7 +15,7 @@ from django.db.models.expressions import RawSQL
 
 from agents_runtime import attempts
 from agents_runtime.canonical import decode, encode
-from agents_runtime.compiled import SOME_ID, Compiled, insert, insert_new, update
+from agents_runtime.compiled import SOME_ID, Compiled
 from agents_runtime.desk import OpenedPause, get_desk
 from agents_runtime.fates import Fate, fate_of
 from agents_runtime.messages import messages_of
@@ -24,6 +24,7 @@ from agents_runtime.payloads import Asked, read, read_breakpoint
 from agents_runtime.records import as_name, open_pauses
 from agents_runtime.states import PauseStatus, RunStatus, Trouble
 from agents_runtime.thread_state import AskAgain, CloseReviews, Step, ThreadState
+from agents_runtime.writing import insert, insert_new, update
 
 MAX_STATE = 400_000
 AT_REST = frozenset({RunStatus.FINISHED, RunStatus.FAILED, RunStatus.CANCELLED})

@@ -16,11 +16,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
-
 from agents_runtime import recovery, streams, thread_lock
 from agents_runtime.canonical import decode
-from agents_runtime.compiled import insert_new, update
 from agents_runtime.desk import get_desk
 from agents_runtime.engine import Engine
 from agents_runtime.errors import AgentUnavailable, StaleEpoch
@@ -39,6 +36,7 @@ from agents_runtime.thread_state import (
     Step,
     ThreadState,
 )
+from agents_runtime.writing import insert_new, together, update
 
 log = logging.getLogger(__name__)
 MAX_DEATHS = 5
@@ -103,7 +101,7 @@ def _drive(run: Run, epoch: int) -> None:
         delivery = turn(run.pk, epoch, state, step)
 
 
-@transaction.atomic
+@together()
 def turn(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None) -> Delivery | None:
     """Settle what a reading of the thread means, choose what is delivered next, and commit that it begins.
 
@@ -125,7 +123,7 @@ def turn(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None)
     return delivery
 
 
-@transaction.atomic
+@together()
 def give_up(run_id: UUID, epoch: int, reason: str, trouble: Trouble) -> None:
     """Fail a run that cannot even be read."""
     run = lock_run(run_id, epoch)

@@ -24,11 +24,11 @@ from langchain_core.tracers._streaming import _StreamingCallbackHandler
 from langgraph.constants import TAG_NOSTREAM
 
 from agents_runtime.canonical import encode, storable
-from agents_runtime.compiled import insert_new
 from agents_runtime.desk import Progress, get_desk
 from agents_runtime.messages import text_of
 from agents_runtime.models import Run, RunStep
 from agents_runtime.records import as_name
+from agents_runtime.writing import insert_new
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -170,12 +170,13 @@ class Reporter:
 
 
 def keep(run: Run, steps: Sequence[RunStep], *, tokens: Sequence[tuple[str, str]] = ()) -> None:
-    """Store the steps that are not stored yet, and tell the desk of what is new."""
-    ids = insert_new(steps) if steps else []
-    if not (tokens or ids):
+    """Store the steps that are not stored yet, and tell the desk of what there is."""
+    if not (tokens or steps):
         return
+    if steps:
+        insert_new(steps)
     try:
-        get_desk().run_progressed(run, Progress(tokens=tokens, steps=ids))
+        get_desk().run_progressed(run, Progress(tokens=tokens, steps=[step.key for step in steps]))
     except Exception:
         log.warning("a run's progress could not be told", exc_info=True)
 

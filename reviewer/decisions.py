@@ -15,12 +15,12 @@ from django.utils.translation import gettext as _
 from agents_runtime import runs
 from agents_runtime.canonical import Json, decode, encode, storable
 from agents_runtime.canonical import digest as digest_of
-from agents_runtime.compiled import insert
 from agents_runtime.errors import Problem
 from agents_runtime.models import Pause
+from agents_runtime.writing import NOW, Write, insert, read_when_asked, together, write
 from reviewer import claims, live, openings, queries
 from reviewer.accounts.models import User
-from reviewer.audit.record import Subject, record, record_with
+from reviewer.audit.record import Subject, record
 from reviewer.audit.subjects import of_task
 from reviewer.deadlines import is_over, rejection_of
 from reviewer.errors import Conflict, Invalid
@@ -30,16 +30,21 @@ from reviewer.shown import card_of, kept_changes
 NAMED_VERDICTS = {Verdict.APPROVE, Verdict.EDIT, Verdict.REJECT, Verdict.RESPOND}
 MAX_COMMENT = 4_000
 MAX_REASON = 40
-_CONCLUDE = """
+_CONCLUDE = Write(
+    before="""
     concluded AS (
         INSERT INTO reviewer_outcome (task_id, round, verdict, answer, decided_by_id)
         VALUES (%s, %s, %s, %s, %s)
     )
+    """,
+    sql=f"""
     UPDATE reviewer_reviewtask
     SET status = %s, version = %s, claimed_by_id = %s, claimed_until = %s, claim_version = %s,
-        closed_at = STATEMENT_TIMESTAMP()
-    WHERE id = %s RETURNING closed_at
-"""
+        closed_at = {NOW}
+    WHERE id = %s
+    """,  # noqa: S608  no value
+    tables=frozenset({"reviewer_outcome", "reviewer_reviewtask"}),
+)
 
 
 def decide(
@@ -76,7 +81,7 @@ def decide(
         raise
 
 
-@transaction.atomic
+@together()
 def _decide(
     task_id: UUID,
     *,
@@ -198,13 +203,9 @@ def _conclude(task: ReviewTask, decision: Decision, made: Subject) -> None:
     task.version += 1
     outcome = (task.pk, decision.round, decision.verdict, decision.answer, decision.pk)
     changes = (task.status, task.version, task.claimed_by_id, task.claimed_until, task.claim_version)
-    ((task.closed_at,),) = record_with(
-        "decision.made",
-        actor=decision.person,
-        subject=made,
-        statement=_CONCLUDE,
-        values=(*outcome, *changes, task.pk),
-    )
+    record("decision.made", actor=decision.person, subject=made)
+    write(_CONCLUDE, *outcome, *changes, task.pk)
+    read_when_asked(task, "closed_at")
 
 
 def answer_when_complete(pause: Pause, latest: Decision | None = None) -> None:

@@ -10,13 +10,14 @@ from django.utils.timezone import now
 from django.utils.translation import gettext
 
 from agents_runtime.canonical import digest, encode, encode_in_order, storable
-from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, insert, update
+from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled
 from agents_runtime.desk import OpenedPause, Progress, ReviewRequest
 from agents_runtime.models import Pause, Run, ToolExecution
 from agents_runtime.states import PauseStatus
+from agents_runtime.writing import Found, Write, insert, update, write
 from reviewer import cards, live
 from reviewer.accounts.models import User
-from reviewer.audit.record import Subject, record, record_all, record_with
+from reviewer.audit.record import Subject, record, record_all
 from reviewer.audit.subjects import of_execution, of_pause, of_run, of_task, remember_task
 from reviewer.cards.titles import title
 from reviewer.deadlines import deadline_of
@@ -36,14 +37,24 @@ _locked_tasks_of_pause = Compiled(
 )
 # In the model's order.
 _HINTED = ("id", "pause_id", "run_id", "position", "queue_id", "version", "assigned_to_id")
-# Locked in the order that everybody keeps who locks several.
-_RAISE = """
-    locked AS (SELECT id FROM reviewer_reviewtask WHERE {} = %s ORDER BY id FOR UPDATE)
-    UPDATE reviewer_reviewtask AS task SET version = version + 1 FROM locked WHERE task.id = locked.id
-    RETURNING task.id, task.pause_id, task.run_id, task.position,
-        task.queue_id, task.version, task.assigned_to_id
-"""
-_OF_PAUSE, _OF_RUN = _RAISE.format("pause_id"), _RAISE.format("run_id")
+
+
+def _raise_those_of(whose: str) -> Write:
+    """Return what raises versions of tasks, locked in the order that everybody keeps who locks several."""
+    return Write(
+        before=f"""
+        locked AS (SELECT id FROM reviewer_reviewtask WHERE {whose} = %s ORDER BY id FOR UPDATE)
+        """,  # noqa: S608  a column's name
+        sql="""
+        UPDATE reviewer_reviewtask AS task SET version = version + 1 FROM locked WHERE task.id = locked.id
+        RETURNING task.id, task.pause_id, task.run_id, task.position,
+            task.queue_id, task.version, task.assigned_to_id
+        """,
+        tables=frozenset({ReviewTask._meta.db_table}),  # noqa: SLF001  Django documents it as public
+    )
+
+
+_RAISE_OF_PAUSE, _RAISE_OF_RUN = _raise_those_of("pause_id"), _raise_those_of("run_id")
 
 
 class Desk:
@@ -78,7 +89,7 @@ class Desk:
         told = of_pause(pause, outcome=pause.status, error=pause.error[:500])
         closing = CLOSES_TASKS.get(PauseStatus(pause.status))
         if closing is None:
-            _record_and_refresh(f"pause.{pause.status}", told, _OF_PAUSE, pause.pk)
+            _record_and_refresh(f"pause.{pause.status}", told, _RAISE_OF_PAUSE, pause.pk)
         else:
             record(f"pause.{pause.status}", subject=told)
             _close_tasks(pause, closing)
@@ -87,7 +98,7 @@ class Desk:
     def delivery_started(self, pause: Pause) -> None:
         """Record that the answer can no longer be changed."""
         told = of_pause(pause, answers_digest=digest(pause.answer_list))
-        _record_and_refresh("answer.delivering", told, _OF_PAUSE, pause.pk)
+        _record_and_refresh("answer.delivering", told, _RAISE_OF_PAUSE, pause.pk)
 
     def tool_started(self, execution: ToolExecution) -> None:
         """Record that a gated tool is about to run, and under which grant."""
@@ -112,7 +123,7 @@ class Desk:
         *others, last = [of_execution(execution, outcome="in_doubt") for execution in executions]
         record_all([("run.in_doubt", told) for told in others])
         live.run_changed(run.pk)
-        _record_and_refresh("run.in_doubt", last, _OF_RUN, run.pk)
+        _record_and_refresh("run.in_doubt", last, _RAISE_OF_RUN, run.pk)
 
     def run_resumed(self, run: Run) -> None:
         """Record that the run works again."""
@@ -128,7 +139,7 @@ class Desk:
         """Record why the run stopped."""
         told = of_run(run, outcome="failed", error=run.error[:500])
         live.run_changed(run.pk)
-        _record_and_refresh("run.failed", told, _OF_RUN, run.pk)
+        _record_and_refresh("run.failed", told, _RAISE_OF_RUN, run.pk)
 
     def run_cancelled(self, run: Run) -> None:
         """Record the cancellation; who asked for it is recorded by whoever called for it."""
@@ -255,9 +266,14 @@ def _close(task: ReviewTask, status: TaskStatus) -> None:
     record(f"task.{status}", subject=of_task(task, outcome=status))
 
 
-def _record_and_refresh(event: str, subject: Subject, whose: str, key: UUID) -> None:
+def _record_and_refresh(event: str, subject: Subject, change: Write, key: UUID) -> None:
     """Record an event and raise the version of the tasks that show what it tells of."""
-    for found in record_with(event, subject=subject, statement=whose, values=[key]):
-        task = ReviewTask.from_db(DEFAULT_DB_ALIAS, _HINTED, found)
+    record(event, subject=subject)
+    write(change, key, then=_tell_of_raised)
+
+
+def _tell_of_raised(tasks: Found) -> None:
+    for columns in tasks:
+        task = ReviewTask.from_db(DEFAULT_DB_ALIAS, _HINTED, columns)
         remember_task(task.pk, pause_id=task.pause_id, position=task.position)
         live.task_changed(task)

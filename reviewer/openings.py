@@ -17,8 +17,9 @@ from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
 from agents_runtime.canonical import Json, storable
-from agents_runtime.compiled import ANOTHER_NUMBER, SOME_ID, SOME_NUMBER, Compiled, insert_new
+from agents_runtime.compiled import ANOTHER_NUMBER, SOME_ID, SOME_NUMBER, Compiled
 from agents_runtime.errors import Problem
+from agents_runtime.writing import Write, insert_if_new, insert_new
 from reviewer import cards
 from reviewer.accounts import permissions
 from reviewer.accounts.models import User
@@ -34,10 +35,13 @@ MAY_APPROVE: Final = frozenset({Verdict.APPROVE, Verdict.EDIT, Verdict.ANSWER})
 """What lets something happen, or may: nobody but the agent knows what an answer of its own shape means."""
 
 LONGEST_LIST: Final = 500
-_KEEP: Final = """
+_KEEP: Final = Write(
+    sql="""
     INSERT INTO reviewer_cardopening (task_id, person_id, digest, via, showing_id) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT DO NOTHING RETURNING id
-"""
+    """,
+    tables=frozenset({"reviewer_cardopening"}),
+)
 
 _drawn = Compiled(
     lambda task_id, digest, version, language: Showing.objects.filter(
@@ -94,7 +98,7 @@ def _keep_opening(task: ReviewTask, showing: Showing | None, *, by: User, via: s
         "card.opened",
         actor=by,
         subject=of_task(task, digest=task.digest, via=via, **facts_of(showing)),
-        statement=_KEEP,
+        change=_KEEP,
         values=(task.pk, by.pk, task.digest, via, showing.pk if showing else None),
     )
 
@@ -130,11 +134,9 @@ def _showing(task: ReviewTask) -> Showing:
     insert_new([Snapshot(sha256=drawing.sha256, html=drawing.html)])
     showing = Showing(task=task, digest=task.digest, snapshot_id=drawing.sha256)
     showing.renderer_version, showing.language = key[2:]
-    keys = insert_new([showing])
-    if not keys:  # somebody else was shown it at the same moment
+    showing.pk = insert_if_new(showing)
+    if showing.pk is None:  # somebody else was shown it at the same moment
         (showing,) = _drawn.rows(*key)
-        return showing
-    showing.pk = keys[0]
     return showing
 
 

@@ -12,25 +12,27 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
 
 from agents_runtime.canonical import Json, storable
-from agents_runtime.compiled import ask, tell
+from agents_runtime.writing import Write, write, write_rows
 from reviewer.accounts.models import User
 
 SYSTEM = "Countersign"
 PAYLOAD_VERSION = 1
 MAX_SAFE_INTEGER = 2**53 - 1
-MOST_AT_ONCE = 20
-"""Rows of one statement: each number makes another one, which every session prepares."""
 Fact = str | bool | int | None
 _encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _GIVEN = (
     "type", "payload", "actor_id", "actor_name", "run_id", "task_id", "queue_id", "agent", "tool", "outcome",
 )  # fmt: skip
+_EVENT = Write(
+    sql=f"INSERT INTO reviewer_auditevent ({', '.join(_GIVEN)}) VALUES ",  # noqa: S608  no value
+    row=f"({', '.join(['%s'] * len(_GIVEN))})",
+    tables=frozenset({"reviewer_auditevent"}),
+)
 
 
 @dataclass(frozen=True)
@@ -54,32 +56,17 @@ def record(type: str, *, actor: User | None = None, subject: Subject) -> None:
 def record_all(events: Sequence[tuple[str, Subject]], *, actor: User | None = None) -> None:
     """Write events in this order, at one time, as ``record`` does."""
     _check_transaction()
-    rows = [_row(type, actor, subject) for type, subject in events]
-    for start in range(0, len(rows), MOST_AT_ONCE):
-        part = rows[start : start + MOST_AT_ONCE]
-        tell(_insertion(len(part)), *(value for row in part for value in row))
-
-
-def record_with(
-    type: str, *, actor: User | None = None, subject: Subject, statement: str, values: Sequence[object]
-) -> list[Any]:
-    """Write one event as ``record`` does, by one statement with another, and return what that other returns.
-
-    ``statement`` is what would follow ``WITH``.
-    """
-    _check_transaction()
-    sql = f"WITH event AS ({_insertion(1)}), {statement}"
-    return ask(sql, *_row(type, actor, subject), *values)
+    write_rows(_EVENT, [_row(type, actor, subject) for type, subject in events])
 
 
 def record_if(
-    type: str, *, actor: User | None = None, subject: Subject, statement: str, values: Sequence[object]
+    type: str, *, actor: User | None = None, subject: Subject, change: Write, values: Sequence[object]
 ) -> None:
-    """Write one event for each row that a change returns, by one statement with it, as ``record`` does.
+    """Make a change, and write one event for each row that it returns, by one statement with it.
 
     Being one statement, it commits as a whole also where no transaction was begun.
     """
-    tell(_insertion_if(statement), *values, *_row(type, actor, subject))
+    write(_event_if(change), *values, *_row(type, actor, subject))
 
 
 def _check_transaction() -> None:
@@ -88,17 +75,13 @@ def _check_transaction() -> None:
 
 
 @cache
-def _insertion(count: int) -> str:
-    row = f"({', '.join(['%s'] * len(_GIVEN))})"
-    columns, rows = ", ".join(_GIVEN), ", ".join([row] * count)
-    return f"INSERT INTO reviewer_auditevent ({columns}) VALUES {rows}"  # noqa: S608  no value
-
-
-@cache
-def _insertion_if(statement: str) -> str:
+def _event_if(change: Write) -> Write:
     columns, places = ", ".join(_GIVEN), ", ".join(["%s"] * len(_GIVEN))
-    event = f"INSERT INTO reviewer_auditevent ({columns}) SELECT {places} FROM change"  # noqa: S608  no value
-    return f"WITH change AS ({statement}) {event}"
+    return Write(
+        before=f"change AS ({change.sql})",
+        sql=f"INSERT INTO reviewer_auditevent ({columns}) SELECT {places} FROM change",  # noqa: S608  no value
+        tables=_EVENT.tables | change.tables,
+    )
 
 
 def _row(type: str, actor: User | None, subject: Subject) -> tuple[object, ...]:

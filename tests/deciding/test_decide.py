@@ -206,7 +206,7 @@ def test_a_decision_without_its_audit_event_does_not_happen(
     def broken(*args: object, **kwargs: object) -> None:
         raise DatabaseError("the disk is full")
 
-    monkeypatch.setattr("reviewer.audit.record.ask", broken)
+    monkeypatch.setattr("reviewer.audit.record.write_rows", broken)
     with pytest.raises(DatabaseError, match="disk"):
         decide(task.pk, by=cast.reviewer, answer=APPROVE, digest=task.digest)
     task.refresh_from_db()

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import rfc8785
-from django.db import DataError, transaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +17,6 @@ from reviewer.audit.record import (
     canonical,
     record,
     record_all,
-    record_with,
 )
 from reviewer.models import AuditEvent
 
@@ -48,9 +46,8 @@ def test_the_text_of_a_payload_is_the_canonical_one(facts: dict[str, str | int |
     [
         lambda: record("run.failed", subject=Subject()),
         lambda: record_all([("run.failed", Subject()), ("run.failed", Subject())]),
-        lambda: record_with("run.failed", subject=Subject(), statement="one AS (SELECT) SELECT", values=[]),
     ],
-    ids=["one", "several", "with another statement"],
+    ids=["one", "several"],
 )
 def test_nothing_is_recorded_outside_of_the_transaction_of_its_change(
     committed_db: None, write: Callable[[], object]
@@ -58,15 +55,3 @@ def test_nothing_is_recorded_outside_of_the_transaction_of_its_change(
     with pytest.raises(RuntimeError, match="only inside the transaction"):
         write()
     assert not AuditEvent.objects.exists()
-
-
-def test_an_event_written_with_another_statement_goes_with_it(committed_db: None) -> None:
-    def write(statement: str) -> list[Any]:
-        return record_with("run.failed", subject=Subject(agent="a"), statement=statement, values=[4])
-
-    with pytest.raises(DataError), transaction.atomic():
-        write("one AS (SELECT) SELECT 1 / (%s - 4) FROM one")
-    assert not AuditEvent.objects.exists()
-    with transaction.atomic():
-        assert write("one AS (SELECT) SELECT %s FROM one") == [(4,)]
-    assert AuditEvent.objects.get().agent == "a"

@@ -10,9 +10,10 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Value
 from django.test.utils import CaptureQueriesContext
 
-from agents_runtime.compiled import SOME_ID, Compiled, ask, insert, update
+from agents_runtime.compiled import SOME_ID, Compiled, ask
 from agents_runtime.models import AgentSpec, Pause, Run, RunStep
 from agents_runtime.states import PauseStatus
+from agents_runtime.writing import insert, update
 
 pytestmark = pytest.mark.usefixtures("db")
 

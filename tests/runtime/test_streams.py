@@ -78,8 +78,10 @@ def test_a_run_tells_its_steps_once() -> None:
     ]
     spoken = RunStep.objects.get(run=run, text="Well.")
     assert [made["name"] for made in decode(spoken.data)["tool_calls"]] == ["look", "pay"]
-    reported = {pk for _, progress in reports for pk in progress.steps}
-    assert reported == set(RunStep.objects.filter(run=run).exclude(kind="input").values_list("pk", flat=True))
+    reported = {key for _, progress in reports for key in progress.steps}
+    assert reported == set(
+        RunStep.objects.filter(run=run).exclude(kind="input").values_list("key", flat=True)
+    )
 
 
 def test_text_is_reported_as_it_is_spoken_at_most_ten_times_a_second() -> None:
