@@ -14,12 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import count
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
 
-import psycopg
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 from django.db.backends.signals import connection_created
@@ -28,13 +25,13 @@ from django.dispatch import receiver
 from psycopg.sql import Literal
 
 from agents_runtime.direct import PLAN_ONCE
+from agents_runtime.statement import PLACE, Rows, statement
 
 Row = TypeVar("Row", bound=models.Model)
 SOME_ID = UUID("5c0c9d0b-7a0e-4c43-9f5e-3a1d1f0f6b7e")
 SOME_NUMBER, ANOTHER_NUMBER = 1_973_421_867, 1_604_255_913
 MOST_PREPARED = 400
 """Statements that a session keeps: more than there are, for what it forgets is planned anew."""
-PLACE = re.compile("%[s%]")
 _populators: Any = get_related_populators  # the stubs are those of a later Django
 
 
@@ -48,27 +45,6 @@ class _Shape:
     names: Sequence[str]
     annotations: Sequence[tuple[str, int]]
     populators: Sequence[Any]
-
-
-class _Prepared(psycopg.RawCursor[Any]):
-    """Lets PostgreSQL, too, make a statement's plan once in a session, and send what it finds in binary form.
-
-    Places are numbered here, once for each statement: psycopg would do so anew each time it meets a long one.
-
-    A transaction pooler that knows no prepared statements cannot have that: ``COUNTERSIGN_PREPARE=0``. For
-    times in text form Django has a parser of its own, in Python; those in binary form are read by psycopg's.
-    """
-
-    def execute(self, query: Any, params: Any = None, **_: Any) -> Self:
-        numbered = query if params is None else _with_numbers(query)
-        return super().execute(numbered, params, prepare=settings.COUNTERSIGN_PREPARE, binary=True)
-
-
-@lru_cache(maxsize=1024)
-def _with_numbers(sql: str) -> bytes:
-    """Return a statement as PostgreSQL takes it: its places are ``$1``, ``$2`` and so on."""
-    numbers = count(1)
-    return PLACE.sub(lambda place: "%" if place[0] == "%%" else f"${next(numbers)}", sql).encode()
 
 
 class Compiled(Generic[Row]):
@@ -87,9 +63,8 @@ class Compiled(Generic[Row]):
     def rows(self, *values: object) -> list[Row]:
         """Return the rows for these values. A query that locks is to be asked inside a transaction."""
         shape = self._shape or self._compile()
-        with open_cursor() as cursor:
-            cursor.execute(shape.sql, [values[which] for which in shape.places])
-            return [self._row(shape, found) for found in cursor.fetchall()]
+        found = ask(shape.sql, [values[which] for which in shape.places])
+        return [self._row(shape, one) for one in found]
 
     def first(self, *values: object) -> Row | None:
         """Return the first row for these values, if any."""
@@ -142,13 +117,6 @@ def _with_constants(
     return PLACE.sub(written, sql), kept
 
 
-def ask(sql: str, *values: object) -> list[tuple[Any, ...]]:
-    """Run a statement that Django has no words for, and return what it returns."""
-    with open_cursor() as cursor:
-        cursor.execute(sql, values)
-        return list(cursor.fetchall())
-
-
 @receiver(connection_created)
 def _get_ready(connection: Any, **_: Any) -> None:
     """Prepare a new session for what it is to prepare; the pool hands the same one out again and again."""
@@ -158,8 +126,13 @@ def _get_ready(connection: Any, **_: Any) -> None:
         session.execute(f"SET {PLAN_ONCE}")
 
 
-def open_cursor() -> Any:
-    """Return a cursor as ``connection.cursor()`` does: it watches transactions, and errors are Django's."""
+def ask(sql: str, values: Sequence[object]) -> Rows:
+    """Run a statement over Django's connection, and return what it returns.
+
+    As with a cursor of Django's, transactions and wrappers are looked after, and errors are Django's.
+    """
     link: Any = connections[DEFAULT_DB_ALIAS]  # `connection` would look this up at every attribute
     link.ensure_connection()
-    return link._prepare_cursor(_Prepared(link.connection))  # noqa: SLF001
+    kept = statement(link.connection, sql)
+    link._prepare_cursor(kept).execute(sql, values)  # noqa: SLF001
+    return kept.rows

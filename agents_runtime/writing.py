@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models, transaction
 from django.db.models.expressions import DatabaseDefault
 
-from agents_runtime.compiled import open_cursor
+from agents_runtime.compiled import ask
 
 Row = TypeVar("Row", bound=models.Model)
 Found = Sequence[tuple[Any, ...]]
@@ -205,9 +205,7 @@ def _write(parts: dict[Write, list[Sequence[object]]], returning: tuple[Write, T
         last, then = returning
         parts[last] = parts.pop(last)
     sql = _merged(tuple((what, len(rows)) for what, rows in parts.items()))
-    with open_cursor() as cursor:
-        cursor.execute(sql, [value for rows in parts.values() for row in rows for value in row])
-        found = cursor.fetchall() if returning is not None else []
+    found = ask(sql, [value for rows in parts.values() for row in rows for value in row])
     if returning is not None:
         then(found)
 

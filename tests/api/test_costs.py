@@ -81,7 +81,7 @@ def test_a_decision_takes_a_statement_for_each_thing_it_keeps(
         json_of(reviewer.post(f"tasks/{task.pk}/decision", {"answer": APPROVE, "digest": task.digest}))
 
     assert spent(decide) == {
-        "statements": 6,  # token, task, membership, decision, outcome with task and event, answer with run
+        "statements": 5,  # token, task, membership, decision, and what follows from it
         **FENCED,
     }
 

@@ -93,7 +93,8 @@ def test_postgresql_plans_a_statement_once_in_a_session(run: Run) -> None:
             update(run, "error", now=["updated_at"])
         (plans,) = ask(
             "SELECT generic_plans, custom_plans FROM pg_prepared_statements "
-            'WHERE statement LIKE \'UPDATE "agents_runtime_run" SET "error" = $1, "updated_at"%%\''
+            'WHERE statement LIKE \'UPDATE "agents_runtime_run" SET "error" = $1, "updated_at"%%\'',
+            [],
         )
     assert plans[0] >= 3
     assert plans[1] == 0
@@ -117,7 +118,7 @@ def test_what_is_the_same_in_every_run_of_a_query_stands_in_its_text(run: Run) -
         (found,) = odd.rows(run.pk, PauseStatus.EXPIRED)
         (statement,) = ask(
             "SELECT cardinality(parameter_types) FROM pg_prepared_statements WHERE strpos(statement, %s) > 0",
-            "it''s %s odd",
+            ["it''s %s odd"],
         )
     assert found == kept
     assert vars(found)["told"] == "100 %"

@@ -14,6 +14,7 @@ from psycopg._connection_base import BaseConnection
 from agents_runtime import ledger, runs, steps, thread_lock
 from agents_runtime.gate import interrupt_ids
 from agents_runtime.models import Run
+from agents_runtime.statement import Statement
 from reviewer.decisions import decide
 from reviewer.models import ReviewTask
 from tests.cast import Cast
@@ -27,15 +28,20 @@ INPUT = script([call("pay", to="Ada", amount=5)])
 def sent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count what is sent to PostgreSQL from this process, over whatever connection."""
     counts: Counter[str] = Counter()
-    execute, execute_many, command = (
+    execute, execute_many, run, command = (
         psycopg.Cursor.execute,
         psycopg.Cursor.executemany,
+        Statement.execute,
         BaseConnection._exec_command,
     )
 
     def counted(self: Any, *arguments: Any, **options: Any) -> Any:
         counts["statements"] += 1
         return execute(self, *arguments, **options)
+
+    def counted_run(self: Any, *arguments: Any) -> None:
+        counts["statements"] += 1
+        run(self, *arguments)
 
     def counted_many(self: Any, *arguments: Any, **options: Any) -> Any:
         counts["statements"] += 1
@@ -47,6 +53,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     monkeypatch.setattr(psycopg.Cursor, "execute", counted)
     monkeypatch.setattr(psycopg.Cursor, "executemany", counted_many)
+    monkeypatch.setattr(Statement, "execute", counted_run)
     monkeypatch.setattr(BaseConnection, "_exec_command", counted_command)
     return counts
 
