@@ -45,6 +45,11 @@ class Statement:
         self._transformer = Transformer(session)
         self._formats = [PyFormat.AUTO] * places
 
+    @property
+    def _query(self) -> Statement:
+        """Where Django's list of statements looks for what was run."""
+        return self
+
     def execute(self, _: str, values: Sequence[object]) -> None:
         """Run it with these values; it begins a transaction as any cursor of the session does."""
         with self._session.lock:

@@ -89,12 +89,12 @@ def test_a_run_takes_so_many_statements_and_no_more(cast: Cast, sent: Counter[st
     sent.clear()
     steps.advance(run.pk)
     finishing = Counter(sent)
-    assert starting["statements"] <= 24
-    assert starting["COMMIT"] <= 3
-    assert deciding["statements"] <= 7
-    assert deciding["COMMIT"] <= 1
-    assert finishing["statements"] <= 29
-    assert finishing["COMMIT"] <= 4
+    assert starting["statements"] == 19
+    assert starting["COMMIT"] == 3
+    assert deciding["statements"] == 5
+    assert deciding["COMMIT"] == 1
+    assert finishing["statements"] == 21
+    assert finishing["COMMIT"] == 4
 
 
 def test_a_call_that_needs_no_decision_is_let_through_by_two_statements(
