@@ -89,7 +89,7 @@ def test_a_run_takes_so_many_statements_and_no_more(cast: Cast, sent: Counter[st
     sent.clear()
     steps.advance(run.pk)
     finishing = Counter(sent)
-    assert starting["statements"] == 19
+    assert starting["statements"] == 18
     assert starting["COMMIT"] == 3
     assert deciding["statements"] == 5
     assert deciding["COMMIT"] == 1
