@@ -31,24 +31,19 @@ CHANGEABLE = (
     "started_at",
     "finished_at",
 )
-_NOT_FOR_AN_ENGINE = sorted({*LONG_TEXTS_OF_RUN} - {"state", "agent__gates"})
+_NOT_FOR_A_STEP = sorted({*LONG_TEXTS_OF_RUN} - {"state", "agent__gates", "agent__tools"})
 _run = Compiled(
-    lambda run_id: Run.objects.select_related("agent").defer(*_NOT_FOR_AN_ENGINE).filter(pk=run_id), SOME_ID
+    lambda run_id: Run.objects.select_related("agent").defer(*_NOT_FOR_A_STEP).filter(pk=run_id), SOME_ID
 )
 # In mappings, because the types' plugin knows no annotation that a model declares.
 _SEEN_WITH_A_LOCK = {"moment": Now()}
 
 
 def _locked(run_id: UUID) -> QuerySet[Run]:
-    return (
-        Run.objects.select_for_update(of=("self",))
-        .select_related("agent")
-        .annotate(**_SEEN_WITH_A_LOCK)
-        .filter(pk=run_id)
-    )
+    return Run.objects.select_for_update(of=("self",)).annotate(**_SEEN_WITH_A_LOCK).filter(pk=run_id)
 
 
-_locked_run = Compiled(_locked, SOME_ID)
+_locked_run = Compiled(lambda run_id: _locked(run_id).select_related("agent"), SOME_ID)
 _SEEN_IN_A_TURN = {
     "has_pauses": Exists(Pause.objects.filter(run=OuterRef("pk"))),
     "has_started": Exists(ToolExecution.objects.filter(run=OuterRef("pk"), status=ExecutionStatus.STARTED)),
@@ -66,7 +61,7 @@ def as_name(text: str) -> str:
 
 
 def read_run(run_id: UUID) -> Run:
-    """Return a run as it is now, not locked, with what an engine is made of; raise ``NotFound``."""
+    """Return a run as it is now, not locked, with what a step of it takes; raise ``NotFound``."""
     return _existing(_run.first(run_id))
 
 
@@ -79,13 +74,16 @@ def lock_run(run_id: UUID, epoch: int | None = None) -> Run:
     return run if epoch is None else _in_epoch(run, epoch)
 
 
-def lock_for_turn(run_id: UUID, epoch: int) -> Run:
+def lock_for_turn(seen: Run, epoch: int) -> Run:
     """Lock a run of this epoch, and see whether it has pauses, and attempts that were started.
 
+    Its agent is the one that it was seen with: the step runs as that says, too.
     Only the worker that holds the run in its present epoch adds any, so what is seen before the row is locked
     is so still: that worker is the one who asks, and the gate of its step lets nothing begin any more.
     """
-    return _in_epoch(_existing(_locked_for_turn.first(run_id)), epoch)
+    run = _in_epoch(_existing(_locked_for_turn.first(seen.pk)), epoch)
+    run.agent = seen.agent
+    return run
 
 
 def _in_epoch(run: Run, epoch: int) -> Run:

@@ -90,7 +90,7 @@ def _drive(run: Run, epoch: int) -> None:
         give_up(run.pk, epoch, *obstacle)
         return
     state, tries = engine.read_first(), Counter[UUID | None]()
-    delivery = turn(run.pk, epoch, state)
+    delivery = turn(run, epoch, state)
     while delivery is not None:
         pause_id = getattr(delivery, "pause_id", None)
         tries[pause_id] += 1
@@ -98,16 +98,16 @@ def _drive(run: Run, epoch: int) -> None:
         before, state = state, engine.read()
         is_last = tries[pause_id] >= MAX_TRIES and before.checkpoint_id == state.checkpoint_id
         step = Step(delivery, outcome, number=tries.total(), is_last_try=is_last)
-        delivery = turn(run.pk, epoch, state, step)
+        delivery = turn(run, epoch, state, step)
 
 
 @together()
-def turn(run_id: UUID, epoch: int, state: ThreadState, step: Step | None = None) -> Delivery | None:
+def turn(seen: Run, epoch: int, state: ThreadState, step: Step | None = None) -> Delivery | None:
     """Settle what a reading of the thread means, choose what is delivered next, and commit that it begins.
 
     Raises ``StaleEpoch`` if another worker holds the thread now; then nothing is written.
     """
-    run = lock_for_turn(run_id, epoch)
+    run = lock_for_turn(seen, epoch)
     before = changeable(run)
     if step is not None:
         streams.keep(run, step.outcome.steps)

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, TypeVar
+from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models, transaction
 from django.db.models.expressions import DatabaseDefault
@@ -29,6 +30,8 @@ Then = Callable[[Found], object]
 NOW = "STATEMENT_TIMESTAMP()"
 MOST_ROWS = 20
 """Rows that one part inserts: each number makes another statement, which every session prepares."""
+AS_THEY_ARE = frozenset({str, int, bool, type(None), UUID})
+"""What the columns of these tables take as it is; numbers and texts of a class of their own they do not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +161,7 @@ def insert(row: Row) -> Row:
     names = tuple(given)
     filled_in = _filled_in(type(row), names)
     if _waiting.gathered is None or _meta(row).pk.attname in filled_in:
-        found = write_at_once(_insertion(type(row), names, filled_in), *given.values()) if filled_in else []
-        _set(row, filled_in, found)
+        _set(row, filled_in, write_at_once(_insertion(type(row), names, filled_in), *given.values()))
     else:
         write(_insertion(type(row), names), *given.values())
         read_when_asked(row, *filled_in)
@@ -185,7 +187,7 @@ def insert_if_new(row: models.Model) -> Any:
 def update(row: models.Model, *names: str, now: Sequence[str] = ()) -> None:
     """Write these columns of a stored row; those in ``now`` get the database's time, which is set on it."""
     fields = _fields(type(row), names)
-    values = [field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields]
+    values = [_written(field, getattr(row, field.attname)) for field in fields]
     if now and _waiting.gathered is None:
         _set(row, now, write_at_once(_change(type(row), names, tuple(now), returns=True), *values, row.pk))
     else:
@@ -233,12 +235,28 @@ def _meta(model: models.Model | type[models.Model]) -> Any:
 
 def _given(row: models.Model) -> dict[str, Any]:
     """Return what is written of a new row, by attribute: all but what the database fills in."""
-    values = {field: field.pre_save(row, add=True) for field in _meta(row).concrete_fields}
-    return {
-        field.attname: field.get_db_prep_save(value, connection)
-        for field, value in values.items()
-        if not isinstance(value, DatabaseDefault) and not (field.auto_created and value is None)
-    }
+    values, given = vars(row), {}
+    for field, name, is_counted in _columns(type(row)):
+        value = values[name]
+        if type(value) in AS_THEY_ARE:
+            if not (is_counted and value is None):
+                given[name] = value
+        elif not isinstance(value, DatabaseDefault):
+            given[name] = field.get_db_prep_save(value, connection)
+    return given
+
+
+def _written(field: Any, value: Any) -> Any:
+    """Return a value as Django writes it; most are written as they are."""
+    return value if type(value) in AS_THEY_ARE else field.get_db_prep_save(value, connection)
+
+
+@cache
+def _columns(model: type[models.Model]) -> Sequence[tuple[Any, str, bool]]:
+    """Return each column's field, its attribute, and whether the database counts it; none makes its value."""
+    fields = _meta(model).concrete_fields
+    assert not any(vars(field).get("auto_now") or vars(field).get("auto_now_add") for field in fields)
+    return [(field, field.attname, field.auto_created) for field in fields]
 
 
 @cache

@@ -133,7 +133,7 @@ def test_a_worker_with_an_old_epoch_starts_no_tool_and_settles_nothing() -> None
     assert isinstance(stop, GateStop)
     assert stop.kind == "stale"
     with pytest.raises(StaleEpoch):
-        turn(run.pk, run.epoch - 1, state)
+        turn(run, run.epoch - 1, state)
     started = ledger.open_call(a_call(run, epoch=run.epoch))
     assert isinstance(started, ledger.Started)
     Run.objects.filter(pk=run.pk).update(epoch=run.epoch + 1)
