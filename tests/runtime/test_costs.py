@@ -91,9 +91,9 @@ def test_a_run_takes_so_many_statements_and_no_more(cast: Cast, sent: Counter[st
     finishing = Counter(sent)
     assert starting["statements"] == 18
     assert starting["COMMIT"] == 3
-    assert deciding["statements"] == 5
+    assert deciding["statements"] == 6
     assert deciding["COMMIT"] == 1
-    assert finishing["statements"] == 21
+    assert finishing["statements"] == 20
     assert finishing["COMMIT"] == 4
 
 
