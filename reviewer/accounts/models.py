@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
@@ -56,14 +56,6 @@ class User(AbstractUser):
         return f"user:{self.pk}"
 
 
-class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
-    """The tokens that count."""
-
-    def active(self) -> Self:
-        """Return the tokens that still open something."""
-        return self.filter(revoked_at__isnull=True, user__is_active=True)
-
-
 class ApiToken(models.Model):
     """A person's key for programs; only its hash is stored."""
 
@@ -74,8 +66,6 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
-
-    objects = ApiTokenQuerySet.as_manager()
 
     class Meta:
         ordering: ClassVar = ["-created_at"]

@@ -43,7 +43,7 @@ def idempotent(operation: Operation[P]) -> Operation[P]:
 
     @wraps(operation)
     def keyed(request: ApiRequest, /, *args: P.args, **kwargs: P.kwargs) -> Any:
-        key = request.headers.get("Idempotency-Key", "")
+        key = request.META.get("HTTP_IDEMPOTENCY_KEY", "")
         if not key:
             return operation(request, *args, **kwargs)
         _check(key)
