@@ -20,7 +20,7 @@ from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.core.handlers.base import BaseHandler
 from django.core.signals import request_started
 from django.db import close_old_connections
-from django.http.response import HttpResponseBase
+from django.http.response import HttpResponse, HttpResponseBase
 from django.urls import set_script_prefix
 
 T = TypeVar("T")
@@ -51,10 +51,10 @@ class OneHopHandler(ASGIHandler):
         except RequestAborted:
             return
         response = await self._hop(self._answer, scope, body)
-        if response.streaming:
-            await self._stream(response, send)
+        if isinstance(response, HttpResponse):
+            await _send_whole(response, send)
         else:
-            await self.send_response(response, send)
+            await self._stream(response, send)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do some work of no request in one of the threads; it may use the database."""
@@ -85,6 +85,15 @@ class OneHopHandler(ASGIHandler):
                 await self.send_response(response, send)
             finally:
                 await sync_to_async(response.close)()
+
+
+async def _send_whole(response: HttpResponse, send: Send) -> None:
+    """Send an answer that is there as a whole; Django's own way would cut it up for one that is not."""
+    headers = [(name.encode("ascii"), value.encode("latin-1")) for name, value in response.items()]
+    cookies = (cookie.OutputString() for cookie in response.cookies.values())
+    headers.extend((b"Set-Cookie", cookie.encode("ascii")) for cookie in cookies)
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": response.content})
 
 
 def _with_connection(work: Callable[[], T]) -> T:
