@@ -62,6 +62,11 @@ def told(reply: Any, name: str) -> str:
     return str(getattr(shape, name))
 
 
+def status_of(reply: Any) -> int:
+    """Return the status that a reply is sent with."""
+    return reply.status_code if isinstance(reply, (HttpResponse, Status)) else HTTPStatus.OK
+
+
 def is_replayed(reply: Any) -> bool:
     """Say whether it is a kept reply: it may be of long ago."""
     return isinstance(reply, HttpResponse) and REPLAYED in reply

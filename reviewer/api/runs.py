@@ -59,8 +59,14 @@ def read_run(request: ApiRequest, run_id: UUID, wait: Seconds = 0) -> RunShape:
 
 def _answer_at_rest(request: ApiRequest, wait: float, reply: Any) -> None:
     run_id = told(reply, "id")
-    path = reverse("api:read_run", kwargs={"run_id": run_id})
-    answer_later(request, wait, Awaited({live.rest(run_id)}), path=path, may_have_come=is_replayed(reply))
+    answer_later(
+        request,
+        wait,
+        Awaited({live.rest(run_id)}),
+        reply=reply,
+        path=reverse("api:read_run", kwargs={"run_id": run_id}),
+        may_have_come=is_replayed(reply),
+    )
 
 
 @router.post("/runs/{uuid:run_id}/cancel", response={200: RunShape, **REFUSALS}, summary="Cancel a run")

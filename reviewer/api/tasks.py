@@ -102,6 +102,7 @@ def decide(request: ApiRequest, task_id: UUID, body: NewDecision, wait: Seconds 
         request,
         wait,
         Awaited({live.rest(told(made, "run"))}),
+        reply=made,
         may_have_come=is_replayed(made) or told(made, "effect") == PauseStatus.PENDING,
     )
     return made

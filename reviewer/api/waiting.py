@@ -30,7 +30,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from pydantic import Field
 
-from reviewer.api.idempotency import REPLAYED
+from reviewer.api.idempotency import REPLAYED, is_replayed, status_of
 
 log = structlog.get_logger(__name__)
 Message = MutableMapping[str, Any]
@@ -60,13 +60,22 @@ class Awaited:
     has_come: Callable[[], bool] | None = None
 
 
+@dataclass(frozen=True)
+class _Done:
+    """What a request has done: where to look for what comes of it, and as what that is answered."""
+
+    path: str
+    status: int
+    is_replayed: bool
+
+
 @dataclass
 class _Wait:
     """What the request and the one who waits tell each other."""
 
     is_last_look: bool = False
     held_back: Awaited | None = None
-    path: str = ""
+    done: _Done | None = None
     may_have_come: bool = False
 
 
@@ -87,16 +96,25 @@ def hold_back(request: HttpRequest, seconds: float, awaited: Awaited) -> None:
 
 
 def answer_later(
-    request: HttpRequest, seconds: float, awaited: Awaited, *, path: str = "", may_have_come: bool = False
+    request: HttpRequest,
+    seconds: float,
+    awaited: Awaited,
+    *,
+    reply: Any,
+    path: str = "",
+    may_have_come: bool = False,
 ) -> None:
-    """Have a client that would rather wait answered by a GET of ``path``, or of the same address.
+    """End the request without its ``reply`` if its client would rather wait for what a GET of ``path`` tells.
 
     To be called when all is done and committed: the request itself is never made again. No hint tells of what
     ``may_have_come`` before the request: that is looked for at once.
     """
     wait = _wait_of(request)
-    if seconds and wait is not None:
-        wait.held_back, wait.path, wait.may_have_come = awaited, path or request.path, may_have_come
+    if not seconds or wait is None:
+        return
+    wait.held_back, wait.may_have_come = awaited, may_have_come
+    wait.done = _Done(path or request.path, status_of(reply), is_replayed(reply))
+    raise _NothingYet
 
 
 def _wait_of(request: HttpRequest) -> _Wait | None:
@@ -136,14 +154,11 @@ class Waits:
         loop, wait, again, body = asyncio.get_running_loop(), _Wait(), LOOK_AGAIN_FIRST, receive
         deadline = loop.time() + seconds
         gone: asyncio.Task[Message] | None = None
-        done: Message | None = None
+        done: _Done | None = None
 
         async def tell(message: Message) -> None:
-            nonlocal done
             if wait.held_back is None:
                 await send(_as_answer_to(done, message) if done else message)
-            elif wait.path:
-                done = done or message  # the first part of an answer has its status and its headers
 
         try:
             while gone is None or not gone.done():
@@ -154,8 +169,9 @@ class Waits:
                 if gone is None:  # the body is read, so all that can come now is that the client leaves
                     gone, body = asyncio.create_task(_next(receive)), _no_body
                     gone.add_done_callback(lambda _: listener.woken.set())
-                if wait.path:
-                    scope = {**scope, "method": "GET", "path": wait.path, "raw_path": wait.path.encode()}
+                if wait.done:
+                    done = wait.done
+                    scope = {**scope, "method": "GET", "path": done.path, "raw_path": done.path.encode()}
                 listener.wait_for(found.names)
                 if not wait.may_have_come:
                     until = min(loop.time() + again, deadline)
@@ -189,12 +205,12 @@ def _asked_for(scope: Message) -> float:
     return seconds if 0 < seconds <= LONGEST and scope["method"] in {"GET", "POST"} else 0.0
 
 
-def _as_answer_to(done: Message, message: Message) -> Message:
+def _as_answer_to(done: _Done, message: Message) -> Message:
     """Let what a look found leave as the answer to the request that did the work."""
     if message.get("status") != HTTPStatus.OK:
         return message
-    told = [(name, value) for name, value in done["headers"] if name.lower() == REPLAYED.lower().encode()]
-    return {**message, "status": done["status"], "headers": [*message["headers"], *told]}
+    told = [(REPLAYED.encode(), b"true")] if done.is_replayed else []
+    return {**message, "status": done.status, "headers": [*message["headers"], *told]}
 
 
 def _is_so(has_come: Callable[[], bool]) -> bool:
