@@ -8,7 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
+from uuid import UUID
 
 from django.template.loader import render_to_string
 from django.templatetags.static import static
@@ -38,6 +40,8 @@ _MADE_FROM: Final = (
     "tool", "action", "response_schema", "args_schema", "description", "risk", "policy_label",
 )  # fmt: skip
 _CARD: Final = "_card"
+_CARDS_KEPT: Final = 128
+_MOST_KEPT: Final = 20_000  # characters that a card is made from
 _SPRITE: Final = 'href="sprite.svg#'
 
 
@@ -45,29 +49,43 @@ def card_of(task: ReviewTask) -> cards.Card:
     """Return the card that people decide on; its title is the one stored with the task.
 
     What a card is made from never changes, so one is made for each task object: a request asks several times.
+    A small one serves the requests that follow as well: who opened it decides on it.
     """
-    made_from = tuple(getattr(task, name) for name in _MADE_FROM)
+    made_from: tuple[str, ...] = tuple(getattr(task, name) for name in _MADE_FROM)
     known: tuple[object, cards.Card] | None = task.__dict__.get(_CARD)
     if known is not None and known[0] == made_from:
         return known[1]
-    card = _build(task)
+    is_small = sum(map(len, made_from)) <= _MOST_KEPT
+    card = _kept_card(task.pk, *made_from) if is_small else _build(task.pk, *made_from)
     task.__dict__[_CARD] = (made_from, card)
     return card
 
 
-def _build(task: ReviewTask) -> cards.Card:
+def _build(
+    task_id: UUID,
+    tool: str,
+    action: str,
+    response_schema: str,
+    args_schema: str,
+    description: str,
+    risk: str,
+    policy: str,
+) -> cards.Card:
     return cards.build(
         cards.CardRequest(
-            card_id=str(task.pk),
-            tool=task.tool,
-            args=task.arguments,
-            response_schema=task.schema,
-            args_schema=decode(task.args_schema),
-            description=task.description,
-            risk=task.risk,
-            policy=task.policy_label,
+            card_id=str(task_id),
+            tool=tool,
+            args=decode(action),
+            response_schema=decode(response_schema),
+            args_schema=decode(args_schema),
+            description=description,
+            risk=risk,
+            policy=policy,
         )
     )
+
+
+_kept_card = lru_cache(maxsize=_CARDS_KEPT)(_build)
 
 
 def is_read_in_full(task: ReviewTask) -> bool:
