@@ -14,7 +14,7 @@ from typing import Generic
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Count, F, IntegerField, Min, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, IntegerField, Min, Model, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 from django.utils.timezone import localdate
 from django.utils.translation import gettext as _
@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 from agents_runtime import runs as front_door
 from agents_runtime.canonical import storable
 from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, Row
-from agents_runtime.models import LONG_TEXTS_OF_RUN, AgentSpec, Pause, RegistrationProblem, Run
+from agents_runtime.models import LONG_TEXTS_OF_RUN, AgentSpec, Pause, RegistrationProblem, Run, ToolExecution
 from agents_runtime.states import OPEN_PAUSE, ExecutionStatus, PauseStatus, RunStatus
 from reviewer.accounts import permissions
 from reviewer.accounts.models import Role, User
@@ -441,11 +441,14 @@ def requesters(runs: Iterable[Run]) -> dict[str, User]:
     }
 
 
-_run = _BySight(lambda user, run_id: visible_runs(user).filter(pk=run_id))
+_STARTED = {
+    "has_started": Exists(ToolExecution.objects.filter(run=OuterRef("pk"), status=ExecutionStatus.STARTED))
+}
+_run = _BySight(lambda user, run_id: visible_runs(user).filter(pk=run_id).annotate(**_STARTED))
 
 
 def get_run(user: User, run_id: UUID) -> Run:
-    """Return one run, or raise ``NotFound``."""
+    """Return one run, which knows whether it ``has_started`` what may not have ended; or ``NotFound``."""
     run = _run.first(user, run_id)
     if run is None:
         raise NotFound(_("There is no such run."))

@@ -339,7 +339,8 @@ def run_shape(run: Run, *, reader: User, asked: Sequence[Asked] | None = None) -
     requester = reader if run.requested_by == reader.reference else person_of(run.requested_by)
     asked = queries.asked_by(run) if asked is None else asked
     visible_tasks = _visible(run, asked, reader=reader)
-    has_doubts = run.status not in {RunStatus.QUEUED, RunStatus.FINISHED}
+    may_have_doubts = run.status not in {RunStatus.QUEUED, RunStatus.FINISHED}
+    may_have_doubts = may_have_doubts and getattr(run, "has_started", True)  # not every read has asked
     return RunShape(
         id=run.pk,
         agent=run.agent.name,
@@ -357,7 +358,7 @@ def run_shape(run: Run, *, reader: User, asked: Sequence[Asked] | None = None) -
             _pause(one, visible_tasks, value_of=_whole_value if is_asked else partial(_masked_value, run))
             for one in asked
         ],
-        in_doubt=[_doubt(execution) for execution in _doubts_in_run.rows(run.pk)] if has_doubts else [],
+        in_doubt=[_doubt(execution) for execution in _doubts_in_run.rows(run.pk)] if may_have_doubts else [],
     )
 
 

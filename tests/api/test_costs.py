@@ -60,7 +60,7 @@ def test_a_start_asks_who_it_is_and_what_is_started(cast: Cast, api_client: Prog
 def test_a_look_at_a_run_that_waits(cast: Cast, api_client: Programs, spent: Spent) -> None:
     developer, run = api_client(cast.developer), opened(cast).run_id
     assert spent(lambda: json_of(developer.get(f"runs/{run}", wait=30))) == {
-        "statements": 4  # token, run, pauses with their tasks, doubts
+        "statements": 3  # token, run, pauses with their tasks
     }
 
 
