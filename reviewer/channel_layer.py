@@ -1,7 +1,8 @@
 """The channel layer, with two more verbs: many messages to groups at once, and hearing what is told to all.
 
 Everything that is stored is as ``channels_redis`` has it. Its own ``group_send`` asks Redis twice about a
-group that nobody is in, which is what most hints go to, and four times about any other.
+group that nobody is in, which is what most hints go to, and four times about any other. Here one question is
+about all groups of a moment: a client of Redis takes longer to put one than Redis does to answer it.
 
 Messages are sent by a plain thread over a connection of its own: that takes half of what an event loop does.
 
@@ -22,6 +23,18 @@ from redis import asyncio as redis
 SILENCE, MOST_SILENCES = 30.0, 2
 """After so many seconds a listener asks whether anybody is there, and gives up when there is no answer."""
 
+# As in the layer: those that joined too long ago are forgotten first.
+_MEMBERS = """
+    if ARGV[3] ~= '' then
+        redis.call('PUBLISH', ARGV[2], ARGV[3])
+    end
+    local found = {}
+    for i = 1, #KEYS do
+        redis.call('ZREMRANGEBYSCORE', KEYS[i], 0, ARGV[1])
+        found[i] = redis.call('ZRANGE', KEYS[i], 0, -1)
+    end
+    return found
+"""
 # As in the layer: a channel that is full gets nothing, and what it holds goes away with time.
 _PUT = """
     for i = 1, #KEYS do
@@ -82,21 +95,13 @@ class HintLayer(RedisChannelLayer):
                     yield ()
         raise exceptions.TimeoutError("Redis has not answered for a minute.")
 
-    def _members(self, groups: set[str], told: Collection[str]) -> dict[str, list[str]]:
-        """Return the channels in each group, after the names were told.
-
-        Those that joined too long ago are forgotten first.
-        """
+    def _members(self, groups: Collection[str], told: Collection[str]) -> dict[str, list[str]]:
+        """Return the channels in each group, after the names were told."""
+        assert all(map(self.require_valid_group_name, groups)), "Group name not valid"
         oldest = int(time.time()) - int(self.group_expiry)
-        pipe = self._sending.pipeline(transaction=False)
-        if told:
-            pipe.publish(self._told, " ".join(told))
-        for group in groups:
-            assert self.require_valid_group_name(group), "Group name not valid"
-            pipe.zremrangebyscore(self._group_key(group), min=0, max=oldest)
-            pipe.zrange(self._group_key(group), 0, -1)
-        found = pipe.execute()
+        keys = map(self._group_key, groups)
+        found: Any = self._sending.eval(_MEMBERS, len(groups), *keys, oldest, self._told, " ".join(told))
         return {
             group: [channel.decode("utf8") for channel in channels]
-            for group, channels in zip(groups, found[bool(told) + 1 :: 2], strict=True)
+            for group, channels in zip(groups, found, strict=True)
         }
