@@ -7,11 +7,12 @@ middleware for these would look at each request and find nothing to do.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.urls import Resolver404, resolve
+from django.urls import Resolver404, URLResolver, get_resolver
 from django.utils import translation
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
@@ -28,7 +29,7 @@ def answer_programs(get_response: Handler) -> Handler:
         if not request.path_info.startswith(DOOR):
             return get_response(request)
         try:
-            match = resolve(request.path_info)
+            match = _addresses().resolve(request.path_info.removeprefix("/"))
         except Resolver404:
             return get_response(request)
         if match.url_name in PAGES:
@@ -40,3 +41,11 @@ def answer_programs(get_response: Handler) -> Handler:
         return response
 
     return handle
+
+
+@cache
+def _addresses() -> URLResolver:
+    """Return the addresses behind the door alone: a request would try all that stand before them, too."""
+    (door,) = (found for found in get_resolver().url_patterns if f"/{found.pattern}" == DOOR)
+    assert isinstance(door, URLResolver)
+    return door
