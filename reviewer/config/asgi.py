@@ -20,7 +20,7 @@ from reviewer.web.handler import OneHopHandler  # noqa: E402
 from reviewer.web.origins import OwnOriginOnly  # noqa: E402
 from reviewer.web.sockets import websocket_urlpatterns  # noqa: E402
 
-http_application = OneHopHandler()
+http_application = OneHopHandler(keeps_connections=True)
 application = ProtocolTypeRouter(
     {
         "http": Waits(http_application, in_thread=http_application.in_thread),

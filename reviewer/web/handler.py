@@ -23,6 +23,8 @@ from django.db import close_old_connections
 from django.http.response import HttpResponse, HttpResponseBase
 from django.urls import set_script_prefix
 
+from reviewer.web.connections import keep_connection
+
 T = TypeVar("T")
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -32,15 +34,20 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 class OneHopHandler(ASGIHandler):
     """Django's handler of HTTP, with everything between body and answer done in one thread.
 
-    The threads live on from request to request. There are fewer of them than the pool has connections, so a
-    request may wait for a thread, but never in vain for a connection. What has begun is done to its end: no
-    view can be interrupted, so nobody listens meanwhile for a client that leaves.
+    The threads live on from request to request, and may keep their connections. There are fewer of them than
+    the pool has connections, so a request may wait for a thread, but never in vain for a connection. What
+    has begun is done to its end: no view can be interrupted, so nobody listens meanwhile for a client that
+    leaves.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_connections: bool = False) -> None:
         BaseHandler.__init__(self)  # not Django's own, which would load the middleware as coroutines
         self.load_middleware(is_async=False)
-        self._threads = ThreadPoolExecutor(settings.REQUEST_THREADS, thread_name_prefix="request")
+        self._threads = ThreadPoolExecutor(
+            settings.REQUEST_THREADS,
+            thread_name_prefix="request",
+            initializer=keep_connection if keeps_connections else None,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -65,7 +72,7 @@ class OneHopHandler(ASGIHandler):
         return await loop.run_in_executor(self._threads, context.run, work, *arguments)
 
     def _answer(self, scope: Scope, body: SpooledTemporaryFile[bytes]) -> HttpResponseBase:
-        """Return the whole answer; the connection goes back to the pool before it is sent."""
+        """Return the whole answer; a connection that is not kept goes back to the pool before it is sent."""
         with body:
             set_script_prefix(get_script_prefix(scope))
             request_started.send(sender=type(self), scope=scope)

@@ -5,21 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+import psycopg
 import pytest
 from django.core.signals import request_finished, request_started
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.test import RequestFactory, override_settings
 
+from reviewer.web.connections import KEPT_FOR
 from reviewer.web.handler import OneHopHandler
 from reviewer.web.static_files import serve_static_files
 from tests.cast import Cast, token_of
+from tests.servers import servers
 from tests.web.asgi import ask
 
+T = TypeVar("T")
 PLAIN = {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -69,6 +74,75 @@ async def test_the_thread_of_a_request_begins_and_ends_it_and_gives_the_connecti
     assert [name for name, _, _ in seen] == ["started", "finished"]
     assert {thread for _, thread, _ in seen} == {"request_0"}
     assert not await handler.in_thread(lambda: connection.connection is not None)
+
+
+def connect() -> None:
+    """Get this thread a connection."""
+    connection.ensure_connection()
+
+
+def close() -> None:
+    """Give this thread's connection back."""
+    connection.close()
+
+
+def session() -> int:
+    """The session of this thread's connection, 0 without one."""
+    link = connection.connection
+    return link.info.backend_pid if link else 0
+
+
+@pytest.fixture
+async def keeping() -> AsyncIterator[OneHopHandler]:
+    """A handler with two threads that keep their connections."""
+    with override_settings(REQUEST_THREADS=2):
+        handler = OneHopHandler(keeps_connections=True)
+    yield handler
+    await in_both(handler, close)
+
+
+async def in_both(handler: OneHopHandler, work: Callable[[], T]) -> set[T]:
+    """What the work returns in each of the two threads."""
+    meet = threading.Barrier(2)
+
+    def together() -> T:
+        meet.wait(timeout=10)
+        return work()
+
+    return set(await asyncio.gather(*(handler.in_thread(together) for _ in range(2))))
+
+
+async def test_a_thread_may_keep_its_connection_for_a_while(
+    cast: Cast, keeping: OneHopHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await keeping.in_thread(lambda: token_of(cast.reviewer))
+    await in_both(keeping, connect)
+    kept = await in_both(keeping, session)
+    assert len(kept) == 2
+    assert {(await ask(keeping, "/api/v1/tasks", token=token)).status for _ in range(6)} == {200}
+    assert await in_both(keeping, session) == kept
+
+    later = time.monotonic() + KEPT_FOR
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert {(await ask(keeping, "/healthz")).status for _ in range(6)} == {200}
+    monkeypatch.undo()
+    assert 0 in await in_both(keeping, session)
+
+
+async def test_after_a_break_each_thread_looks_at_what_it_keeps(cast: Cast, keeping: OneHopHandler) -> None:
+    token = await keeping.in_thread(lambda: token_of(cast.reviewer))
+    await in_both(keeping, connect)
+    dead = await in_both(keeping, session)
+    async with await psycopg.AsyncConnection.connect(servers().superuser_url, autocommit=True) as link:
+        await link.execute(
+            "SELECT pg_terminate_backend(pid, 10_000) FROM unnest(%s::int[]) AS pid", [list(dead)]
+        )
+
+    asked = [(await ask(keeping, "/api/v1/tasks", token=token)).status for _ in range(8)]
+
+    assert asked == [500] + [200] * 7
+    await in_both(keeping, connect)
+    assert not await in_both(keeping, session) & dead
 
 
 async def test_more_requests_than_threads_all_get_their_answer(cast: Cast) -> None:
