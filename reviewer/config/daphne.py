@@ -1,7 +1,8 @@
 """Daphne as the web process runs it: ``python -m reviewer.config.daphne``, with Daphne's own arguments.
 
 Twisted would read each posted body for form fields, and describe each request for a log that goes nowhere.
-Django reads the forms, and Daphne has an access log of its own.
+Django reads the forms, and Daphne has an access log of its own. And it would hand on the head of each answer
+in a few dozen pieces.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import Any
 
 from daphne import http_protocol, server
 from daphne.cli import CommandLineInterface
+from twisted.web.http import HTTPChannel
+from twisted.web.http_headers import Headers
 
 
 class Request(http_protocol.WebRequest):
@@ -19,14 +22,31 @@ class Request(http_protocol.WebRequest):
         super().__init__(*arguments, **options, parsePOSTFormSubmission=False)
 
 
+class Channel(HTTPChannel):
+    """A connection that sends the head of an answer in one piece."""
+
+    def writeHeaders(self, version: bytes, code: bytes, reason: bytes, headers: Headers) -> None:  # noqa: N802
+        """Send it."""
+        fields = headers.getAllRawHeaders()
+        lines = [name + b": " + value for name, values in fields for value in values]
+        head = b"\r\n".join((version + b" " + code + b" " + reason, *lines, b"", b""))
+        self.write(head)  # type: ignore[no-untyped-call]
+
+
 class Factory(http_protocol.HTTPFactory):
-    """Makes such requests, and writes none of them down."""
+    """Makes such requests on such connections, and writes none of them down."""
+
+    protocol = Channel
 
     def buildProtocol(self, addr: Any) -> Any:  # noqa: N802  Twisted's name
         """Return what a new connection talks to."""
         protocol = super().buildProtocol(addr)
         protocol.requestFactory = Request
         return protocol
+
+    def acceptableProtocols(self) -> list[bytes]:  # noqa: N802
+        """Return what is spoken on such connections."""
+        return [b"http/1.1"]
 
     def log(self, request: Any) -> None:
         """Write nothing."""
