@@ -7,7 +7,8 @@ thread keeps its own for a while; there are fewer threads than the pool has conn
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import connection
@@ -35,9 +36,14 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-def keep_connection() -> None:
-    """Let this thread keep its connection from request to request."""
+@contextmanager
+def kept_connection() -> Iterator[None]:
+    """Let this thread keep its connection from request to request, inside."""
     _thread.keeps, _thread.looked_after = True, _Break.latest
+    try:
+        yield
+    finally:
+        connection.close()
 
 
 @receiver(connection_created)

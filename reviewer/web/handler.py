@@ -6,10 +6,8 @@ pool of threads for every request, and hop once more for each signal: more work 
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeVar, cast
 
@@ -23,7 +21,8 @@ from django.db import close_old_connections
 from django.http.response import HttpResponse, HttpResponseBase
 from django.urls import set_script_prefix
 
-from reviewer.web.connections import keep_connection
+from reviewer.web.connections import kept_connection
+from reviewer.web.threads import RequestThreads
 
 T = TypeVar("T")
 Scope = dict[str, Any]
@@ -43,11 +42,8 @@ class OneHopHandler(ASGIHandler):
     def __init__(self, *, keeps_connections: bool = False) -> None:
         BaseHandler.__init__(self)  # not Django's own, which would load the middleware as coroutines
         self.load_middleware(is_async=False)
-        self._threads = ThreadPoolExecutor(
-            settings.REQUEST_THREADS,
-            thread_name_prefix="request",
-            initializer=keep_connection if keeps_connections else None,
-        )
+        life = kept_connection if keeps_connections else nullcontext
+        self._threads = RequestThreads(settings.REQUEST_THREADS, life=life)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -57,7 +53,7 @@ class OneHopHandler(ASGIHandler):
             body = await self.read_body(receive)
         except RequestAborted:
             return
-        response = await self._hop(self._answer, scope, body)
+        response = await self._threads.do(self._answer, scope, body)
         if isinstance(response, HttpResponse):
             await _send_whole(response, send)
         else:
@@ -65,11 +61,7 @@ class OneHopHandler(ASGIHandler):
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do some work of no request in one of the threads; it may use the database."""
-        return await self._hop(_with_connection, work)
-
-    async def _hop(self, work: Callable[..., T], *arguments: Any) -> T:
-        loop, context = asyncio.get_running_loop(), contextvars.copy_context()
-        return await loop.run_in_executor(self._threads, context.run, work, *arguments)
+        return await self._threads.do(_with_connection, work)
 
     def _answer(self, scope: Scope, body: SpooledTemporaryFile[bytes]) -> HttpResponseBase:
         """Return the whole answer; a connection that is not kept goes back to the pool before it is sent."""

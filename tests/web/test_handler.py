@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -46,12 +47,12 @@ async def test_a_request_takes_one_hop(cast: Cast, path: str, monkeypatch: pytes
 
         monkeypatch.setattr(loop, name, count)
 
-    counted("run_in_executor")
+    counted("create_future")
     counted("call_soon_threadsafe")
     found = await ask(handler, path, token=token)
 
     assert found.status
-    assert hops == ["run_in_executor", "call_soon_threadsafe"]  # there, and back
+    assert hops == ["create_future", "call_soon_threadsafe"]  # there, and back
 
 
 async def test_the_thread_of_a_request_begins_and_ends_it_and_gives_the_connection_back(cast: Cast) -> None:
@@ -138,11 +139,32 @@ async def test_after_a_break_each_thread_looks_at_what_it_keeps(cast: Cast, keep
             "SELECT pg_terminate_backend(pid, 10_000) FROM unnest(%s::int[]) AS pid", [list(dead)]
         )
 
-    asked = [(await ask(keeping, "/api/v1/tasks", token=token)).status for _ in range(8)]
+    async def tasks() -> int:
+        return (await ask(keeping, "/api/v1/tasks", token=token)).status
 
-    assert asked == [500] + [200] * 7
-    await in_both(keeping, connect)
-    assert not await in_both(keeping, session) & dead
+    assert await tasks() == 500
+    for _ in range(3):
+        assert set(await asyncio.gather(tasks(), tasks())) == {200}
+
+
+async def test_whoever_was_busy_last_is_asked_first(keeping: OneHopHandler) -> None:
+    await in_both(keeping, session)
+    busy = {await keeping.in_thread(lambda: threading.current_thread().name) for _ in range(8)}
+    assert len(busy) == 1
+
+
+async def test_what_nobody_waits_for_any_more_is_not_begun(keeping: OneHopHandler) -> None:
+    done: list[str] = []
+    free = threading.Event()
+    busy = [asyncio.create_task(keeping.in_thread(free.wait)) for _ in range(2)]
+    kept, left = (asyncio.create_task(keeping.in_thread(partial(done.append, name))) for name in ("a", "b"))
+    await asyncio.sleep(0)
+    left.cancel()
+    await asyncio.sleep(0)
+    free.set()
+    await asyncio.gather(*busy, kept)
+    await in_both(keeping, session)
+    assert done == ["a"]
 
 
 async def test_more_requests_than_threads_all_get_their_answer(cast: Cast) -> None:
