@@ -123,8 +123,11 @@ class Card:
 
     def changes_for_the_record(self, answer: Json) -> tuple[Change, ...]:
         """Return how an edit differs from what was proposed, as ``for_the_record``."""
+        changes = self.changes(answer)
+        if not changes:
+            return ()
         schema, root = self.args_schema
-        return Mask(schema, root, by_name=False).changes(self.changes(answer))
+        return Mask(schema, root, by_name=False).changes(changes)
 
     @property
     def args_schema(self) -> tuple[Json, Json]:
