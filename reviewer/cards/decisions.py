@@ -78,7 +78,7 @@ def choices(
     if not found:
         label = _only_answer(Document(root))
         return (Choice(ANSWER, root, root, label=label or "", direct=label is not None),)
-    made = [_choice(verdict, schema, root, tool, args, args_schema) for verdict, schema in found]
+    made = [_choice(verdict, schema, root, tool, args) for verdict, schema in found]
     return tuple(
         sorted(made, key=lambda choice: VERDICTS.index(choice.verdict) if choice.verdict in VERDICTS else 9)
     )
@@ -138,7 +138,10 @@ def _decisions(document: Document) -> list[tuple[str, Json]]:
     known = [verdict for verdict in verdicts if verdict is not None]
     if len(set(known)) < len(schemas) or not set(known) & set(VERDICTS):
         return []
-    return list(zip(known, schemas, strict=True))
+    return [
+        (verdict, _with_args_reference(document, schema) if verdict == EDIT else schema)
+        for verdict, schema in zip(known, schemas, strict=True)
+    ]
 
 
 def _only_answer(document: Document) -> str | None:
@@ -168,17 +171,13 @@ def _constant(document: Document, schema: dict[str, Json]) -> str | None:
     return options[0]
 
 
-def _choice(
-    verdict: str, schema: Json, root: Json, tool: str, args: Json, args_schema: Json | None
-) -> Choice:
+def _choice(verdict: str, schema: Json, root: Json, tool: str, args: Json) -> Choice:
     properties = schema["properties"]
     title = schema.get("title")
     label = title if verdict not in VERDICTS and isinstance(title, str) and title.strip() else verdict
     direct = set(properties) == {"type"}
     if verdict != EDIT or "edited_action" not in properties or args is MISSING:
         return Choice(verdict, schema, root, label=label, direct=direct)
-    if args_schema is not None:
-        schema = _with_args_reference(Document(root), schema)
     initial = {"type": verdict, "edited_action": {"name": tool, "args": args}}
     return Choice(verdict, schema, root, initial=initial, label=label)
 
@@ -206,7 +205,10 @@ def _rebased(schema: Json) -> Json:
 
 
 def _with_args_reference(document: Document, schema: Json) -> Json:
-    """Return the edit decision with the tool's schema in place of arguments nothing is known of."""
+    """Return the edit decision with the tool's schema, if there is one, for arguments nothing is known of."""
+    known = document.root.get("$defs")
+    if not isinstance(known, dict) or _ARGS_NAME not in known:
+        return schema
     try:
         action = document.plain(schema["properties"]["edited_action"])
         args = document.plain(action["properties"]["args"])
