@@ -12,6 +12,7 @@ since it began to listen. That costs nothing for each name that somebody in it w
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any
@@ -83,8 +84,12 @@ class HintLayer(RedisChannelLayer):
         """Give the names that are told from now on; the first time, once it is sure to hear them, none."""
         async with redis.Redis.from_pool(self.create_pool(0)) as link, link.pubsub() as ear:
             await ear.subscribe(self._told)
-            silences = 0
+            silences, listener = 0, asyncio.current_task()
             while silences < MOST_SILENCES:
+                if (
+                    listener is not None and listener.cancelling()
+                ):  # redis-py takes some of these for a silence
+                    raise asyncio.CancelledError
                 message = await ear.get_message(timeout=SILENCE)
                 silences = 0 if message else silences + 1
                 if message is None:

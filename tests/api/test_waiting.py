@@ -25,7 +25,7 @@ from agents_runtime.states import PauseStatus, RunStatus
 from reviewer import live, queries, steering
 from reviewer.accounts.models import ApiToken, User
 from reviewer.api import waiting
-from reviewer.api.waiting import Waits, _Listener
+from reviewer.api.waiting import Waits, _Hints, _Listener
 from reviewer.intake import Desk
 from reviewer.models import AuditEvent, Decision, QueueMembership, ReviewTask
 from reviewer.web.handler import OneHopHandler
@@ -203,6 +203,17 @@ async def test_a_hint_that_gets_lost_only_delays(cast: Cast, door: Door, tokens:
 
 
 @pytest.mark.usefixtures("looks_only")
+async def test_who_hears_can_be_told_to_end_at_any_moment() -> None:
+    for moment in range(80):
+        hints = _Hints()
+        with hints.listener():
+            assert hints._hearing is not None
+            await asyncio.sleep(moment / 4_000)
+            hints._hearing.cancel()
+        done, _ = await asyncio.wait({hints._hearing}, timeout=SOON)
+        assert done
+
+
 async def test_without_redis_a_wait_still_ends(
     cast: Cast, door: Door, tokens: Tokens, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
