@@ -2,7 +2,7 @@
 
 Twisted would read each posted body for form fields, and describe each request for a log that goes nowhere.
 Django reads the forms, and Daphne has an access log of its own. And it would hand on the head of each answer
-in a few dozen pieces.
+in a few dozen pieces, and end a timer with each request that begins, and start one with each that is done.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from daphne import http_protocol, server
 from daphne.cli import CommandLineInterface
+from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel
 from twisted.web.http_headers import Headers
 
@@ -23,7 +24,26 @@ class Request(http_protocol.WebRequest):
 
 
 class Channel(HTTPChannel):
-    """A connection that sends the head of an answer in one piece."""
+    """A connection that sends the head of an answer in one piece, and sets one timer for many requests."""
+
+    def setTimeout(self, period: float | None) -> float | None:  # noqa: N802
+        """Let the timer of an idle connection run on while it has a request; what is set next moves it."""
+        previous: float | None = self.timeOut
+        if period is None:
+            self.timeOut = None
+        else:
+            super().setTimeout(period)  # type: ignore[no-untyped-call]
+        return previous
+
+    def timeoutConnection(self) -> None:  # noqa: N802
+        """End the connection if it is idle."""
+        if self.timeOut is not None:
+            super().timeoutConnection()  # type: ignore[no-untyped-call]
+
+    def connectionLost(self, reason: Failure) -> None:  # type: ignore[override]  # noqa: N802
+        """Forget the connection and its timer."""
+        super().connectionLost(reason)  # type: ignore[no-untyped-call]
+        super().setTimeout(None)  # type: ignore[no-untyped-call]
 
     def writeHeaders(self, version: bytes, code: bytes, reason: bytes, headers: Headers) -> None:  # noqa: N802
         """Send it."""
