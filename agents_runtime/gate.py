@@ -40,6 +40,7 @@ from agents_runtime import ledger
 from agents_runtime.canonical import Json, digest, encode, to_json
 from agents_runtime.checkpointer import serializer
 from agents_runtime.messages import is_message, messages_of, plain, tool_calls_of
+from agents_runtime.models import ToolExecution
 from agents_runtime.states import ExecutionStatus
 from agents_runtime.thread_state import GateStop
 
@@ -164,11 +165,11 @@ class Gate(BaseCallbackHandler):
         if isinstance(answer, ledger.Finished):
             self._give_again(call, answer)
         call_key = _ungated_key(call) if answer is None else answer.call_key
-        execution_id = None if answer is None else answer.execution_id
+        execution = None if answer is None else answer.execution
         token, taker = _call_key.set(outside_key(self.run, call_key)), _taker.get()
         harmless = taker.harmless if taker is not None and taker.is_of(call) else ()
         with self._lock:
-            self._open[run_id] = _Running(execution_id, token, harmless)
+            self._open[run_id] = _Running(execution, token, harmless)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         """Record the result before the graph stores it."""
@@ -220,15 +221,15 @@ class Gate(BaseCallbackHandler):
         if running is None:
             return
         running.leave()
-        if running.execution_id is None or describe is None:
+        if running.execution is None or describe is None:
             return
-        self.close(running.execution_id, describe)
+        self.close(running.execution, describe)
 
-    def close(self, execution_id: int, describe: Callable[[], dict[str, Any]]) -> None:
+    def close(self, execution: ToolExecution, describe: Callable[[], dict[str, Any]]) -> None:
         """Record how an attempt ended, or stop the run here: an end that nobody recorded is in doubt."""
         try:
             ending = describe()
-            in_database(lambda: ledger.close_call(execution_id, run_id=self.run, epoch=self.epoch, **ending))
+            in_database(lambda: ledger.close_call(execution, epoch=self.epoch, **ending))
         except Exception as problem:
             logging.getLogger(__name__).exception("the end of a tool could not be recorded")
             self.stops.append(
@@ -239,9 +240,9 @@ class Gate(BaseCallbackHandler):
 
 @dataclass(frozen=True)
 class _Running:
-    """A call between its start and its end; ``execution_id`` is None for one that is not gated."""
+    """A call between its start and its end; ``execution`` is None for one that is not gated."""
 
-    execution_id: int | None
+    execution: ToolExecution | None
     token: Token[str]
     harmless: tuple[type[Exception], ...]
 

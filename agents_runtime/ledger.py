@@ -19,7 +19,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Concat
 
 from agents_runtime.canonical import Json, decode, digest, encode, same, storable
-from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled
+from agents_runtime.compiled import SOME_ID, Compiled
 from agents_runtime.desk import get_desk
 from agents_runtime.errors import NotFound, StaleEpoch
 from agents_runtime.models import Pause, Run, ToolExecution
@@ -27,7 +27,7 @@ from agents_runtime.payloads import allowed_arguments
 from agents_runtime.records import as_name, lock_pause
 from agents_runtime.states import ExecutionStatus, PauseStatus, RunStatus
 from agents_runtime.thread_state import GateStop
-from agents_runtime.writing import insert, together, update
+from agents_runtime.writing import NOW, Found, Write, insert, together, update, write
 
 Grant = ToolExecution.Grant
 DONE = frozenset({ExecutionStatus.SUCCEEDED, ExecutionStatus.ASSERTED})
@@ -54,10 +54,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Started:
-    """The call may run now; its row is committed. ``call_key`` is the same for every attempt at it."""
+    """The call may run now; the row of this attempt is committed."""
 
-    execution_id: int
-    call_key: str
+    execution: ToolExecution
+
+    @property
+    def call_key(self) -> str:
+        """What names the call within its run: the same for every attempt at it."""
+        return self.execution.call_key
 
 
 @dataclass(frozen=True)
@@ -101,10 +105,6 @@ class _Claim:
 # What the gate, and the desk that it tells, read; what else is wanted after all is read when it is wanted.
 _OF_RUN = ("agent", "status", "gates", "epoch", "agent__name")
 _OF_PAUSE = ("interrupt_id", "round", "calls", "status", "answers", "delivery_epoch")
-_OF_ATTEMPT = (
-    *("run", "pause", "position", "call_key", "attempt", "tool", "arguments_digest", "grant"),
-    *("status", "epoch", "in_doubt_since"),
-)
 _FROM_RUN = ("run", *(f"run__{name}" for name in _OF_RUN))
 
 
@@ -143,19 +143,7 @@ def _asked_of_call(run_id: UUID, tool: str, interrupt_ids: str) -> QuerySet[Paus
     )
 
 
-def _attempt(run_id: UUID, execution_id: int) -> QuerySet[ToolExecution]:
-    """Return an attempt, locked after its run."""
-    return (
-        ToolExecution.objects.select_for_update(of=("run", "self"))
-        .select_related("run__agent")
-        .only(*_OF_ATTEMPT, *_FROM_RUN)
-        .filter(run=run_id, pk=execution_id)
-        .order_by()
-    )
-
-
 _locked_run = Compiled(_run, SOME_ID)
-_locked_attempt = Compiled(_attempt, SOME_ID, SOME_NUMBER)
 _locked_latest = Compiled(
     lambda run_id, key: (
         ToolExecution.objects.select_for_update().filter(run=run_id, call_key=key).order_by("-attempt")[:1]
@@ -164,6 +152,23 @@ _locked_latest = Compiled(
     "some key",
 )
 _locked_asked_of_call = Compiled(_asked_of_call, SOME_ID, "some tool", "some interrupts")
+_END = Write(
+    before="""
+    standing AS MATERIALIZED (
+        SELECT id FROM agents_runtime_run WHERE id = %s AND epoch = %s FOR UPDATE
+    )
+    """,
+    sql=f"""
+    UPDATE agents_runtime_toolexecution AS attempt
+    SET status = %s, result = %s, error = %s, replay_type = %s, replay = %s, next_grant = %s,
+        finished_at = {NOW}
+    FROM standing WHERE attempt.id = %s AND attempt.run_id = standing.id AND attempt.epoch = %s
+        AND attempt.status = '{ExecutionStatus.STARTED}' AND attempt.in_doubt_since IS NULL
+    RETURNING attempt.finished_at
+    """,  # noqa: S608  no value
+    tables=frozenset({"agents_runtime_toolexecution"}),
+)
+"""The run is locked before the attempt: only what it gives is joined to the row that changes."""
 
 
 class _Refused(Exception):
@@ -191,9 +196,8 @@ def open_once(*, run_id: UUID, epoch: int, key: str, arguments: Json) -> Answer 
 
 
 def close_call(
-    execution_id: int,
+    execution: ToolExecution,
     *,
-    run_id: UUID,
     epoch: int,
     status: ExecutionStatus,
     result: str = "",
@@ -205,17 +209,26 @@ def close_call(
 
     ``may_run_again``: it raised an error of which the agent's author says that nothing has happened.
     """
+    execution.become(status)
+    execution.result, execution.error = result, storable(error)
+    execution.next_grant = Grant.HARMLESS if may_run_again else ""
+    if replay is not None:
+        execution.replay_type, execution.replay = replay
+
+    def check(ended: Found) -> None:
+        if not ended:
+            raise StaleEpoch(f"{execution} was settled meanwhile, or its worker no longer holds the run.")
+        ((execution.finished_at,),) = ended
+
     with together():
-        (execution,) = _locked_attempt.rows(run_id, execution_id)
-        if execution.run.epoch != epoch or execution.epoch != epoch or execution.in_doubt_since:
-            raise StaleEpoch(f"{execution} ended under a worker that no longer holds the run.")
-        execution.become(status)
-        execution.result, execution.error = result, storable(error)
-        execution.next_grant = Grant.HARMLESS if may_run_again else ""
-        if replay is not None:
-            execution.replay_type, execution.replay = replay
-        written = ("status", "result", "error", "replay_type", "replay", "next_grant")
-        update(execution, *written, now=["finished_at"])
+        write(
+            _END,
+            *(execution.run_id, epoch),
+            *(execution.status, execution.result, execution.error),
+            *(execution.replay_type, execution.replay, execution.next_grant),
+            *(execution.pk, epoch),
+            then=check,
+        )
         get_desk().tool_finished(execution)
 
 
@@ -419,7 +432,7 @@ def _reenter(execution: ToolExecution, call: Call) -> Started:
     execution.epoch, execution.finished_at = call.epoch, None
     update(execution, "status", "epoch", "finished_at")
     get_desk().tool_started(execution)
-    return Started(execution.pk, execution.call_key)
+    return Started(execution)
 
 
 def _start(
@@ -441,4 +454,4 @@ def _start(
     )
     get_desk().tool_started(execution)  # before the row, whose key is asked for at once: so both go together
     insert(execution)
-    return Started(execution.pk, execution.call_key)
+    return Started(execution)

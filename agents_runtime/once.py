@@ -25,6 +25,7 @@ from agents_runtime import ledger
 from agents_runtime.canonical import Json, to_json
 from agents_runtime.checkpointer import serializer
 from agents_runtime.gate import Gate, ended, outside_key, standing_gate
+from agents_runtime.models import ToolExecution
 from agents_runtime.states import ExecutionStatus
 
 NO_RUN = "once() works in a run of Countersign only; this code runs outside of one, or in a raw thread."
@@ -77,27 +78,27 @@ def once(key: str, args: Json) -> Iterator[Effect]:
         yield Effect(name, done=True, value=_stored(answer))
         return
     effect = Effect(name, done=False)
-    with _recorded(gate, answer.execution_id, effect):
+    with _recorded(gate, answer.execution, effect):
         yield effect
     effect.done = True
 
 
 @contextmanager
-def _recorded(gate: Gate, execution_id: int, effect: Effect) -> Iterator[None]:
+def _recorded(gate: Gate, execution: ToolExecution, effect: Effect) -> Iterator[None]:
     """Record how the block ended; what tears it down from outside leaves its row open, and so in doubt."""
     try:
         yield
     except GraphInterrupt as asked:
-        _failed(gate, execution_id, ASK_BEFORE)
+        _failed(gate, execution, ASK_BEFORE)
         raise RuntimeError(ASK_BEFORE) from asked
     except (Exception, GraphBubbleUp) as error:
-        _failed(gate, execution_id, f"{type(error).__name__}: {error}")
+        _failed(gate, execution, f"{type(error).__name__}: {error}")
         raise
-    gate.close(execution_id, lambda: ended(effect.value))
+    gate.close(execution, lambda: ended(effect.value))
 
 
-def _failed(gate: Gate, execution_id: int, error: str) -> None:
-    gate.close(execution_id, lambda: {"status": ExecutionStatus.RAISED, "error": error})
+def _failed(gate: Gate, execution: ToolExecution, error: str) -> None:
+    gate.close(execution, lambda: {"status": ExecutionStatus.RAISED, "error": error})
 
 
 def _stored(answer: ledger.Finished) -> Any:

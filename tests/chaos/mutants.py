@@ -131,9 +131,16 @@ MUTANTS = (
     Mutant(
         "row of the run while a call ends",
         LEDGER,
-        '        ToolExecution.objects.select_for_update(of=("run", "self"))\n',
-        '        ToolExecution.objects.select_for_update(of=("self",))\n',
+        "WHERE id = %s AND epoch = %s FOR UPDATE\n",
+        "WHERE id = %s AND epoch = %s\n",
         GATE_LOCKS,
+    ),
+    Mutant(
+        "epoch check of the end of a call",
+        LEDGER,
+        "WHERE id = %s AND epoch = %s FOR UPDATE\n",
+        "WHERE id = %s AND epoch >= 0 * %s FOR UPDATE\n",
+        GATE,
     ),
     Mutant("digest check", DECISIONS, "    _guard_digest(task, digest)\n", "", DECIDE),
     Mutant("claim check", DECISIONS, "    claims.guard_not_taken(task, by=by)\n", "", DECIDE),

@@ -93,7 +93,7 @@ def test_a_run_takes_so_many_statements_and_no_more(cast: Cast, sent: Counter[st
     assert starting["COMMIT"] == 3
     assert deciding["statements"] == 6
     assert deciding["COMMIT"] == 1
-    assert finishing["statements"] == 20
+    assert finishing["statements"] == 19
     assert finishing["COMMIT"] == 4
 
 

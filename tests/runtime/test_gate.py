@@ -138,9 +138,7 @@ def test_a_worker_with_an_old_epoch_starts_no_tool_and_settles_nothing() -> None
     assert isinstance(started, ledger.Started)
     Run.objects.filter(pk=run.pk).update(epoch=run.epoch + 1)
     with pytest.raises(StaleEpoch):
-        ledger.close_call(
-            started.execution_id, run_id=run.pk, epoch=run.epoch, status=ExecutionStatus.SUCCEEDED
-        )
+        ledger.close_call(started.execution, epoch=run.epoch, status=ExecutionStatus.SUCCEEDED)
 
 
 def test_a_worker_with_an_old_epoch_writes_no_checkpoint() -> None:

@@ -10,7 +10,7 @@ import pytest
 from django.db import IntegrityError
 
 from agents_runtime import ledger
-from agents_runtime.errors import StaleEpoch, WrongState
+from agents_runtime.errors import StaleEpoch
 from agents_runtime.models import Pause, Run
 from agents_runtime.states import ExecutionStatus
 from agents_runtime.thread_state import GateStop
@@ -42,7 +42,7 @@ def meanwhile(job: Callable[[], object]) -> Iterator[list[object]]:
     def note() -> None:
         try:
             outcome.append(job())
-        except (StaleEpoch, WrongState, IntegrityError) as error:
+        except (StaleEpoch, IntegrityError) as error:
             outcome.append(error)
 
     working = threading.Thread(target=at_once, args=(note,))
@@ -59,9 +59,7 @@ def opening(pause: Pause) -> Callable[[], object]:
 def closing(pause: Pause) -> Callable[[], object]:
     run, started = pause.run, opening(pause)()
     assert isinstance(started, ledger.Started)
-    return lambda: ledger.close_call(
-        started.execution_id, run_id=run.pk, epoch=run.epoch, status=ExecutionStatus.SUCCEEDED
-    )
+    return lambda: ledger.close_call(started.execution, epoch=run.epoch, status=ExecutionStatus.SUCCEEDED)
 
 
 @pytest.mark.parametrize(("held", "free"), [("run", "pause"), ("pause", None)])
@@ -132,7 +130,7 @@ def test_a_call_that_was_given_up_while_its_end_waited_does_not_end_again(delive
     with outsider(GIVE_UP) as other, meanwhile(close) as outcome:
         wait_for_whoever_asks()
         other.commit()
-    assert [type(one) for one in outcome] == [WrongState]
+    assert [type(one) for one in outcome] == [StaleEpoch]
 
 
 def test_a_call_that_two_begin_at_once_begins_once(delivering: Pause) -> None:
