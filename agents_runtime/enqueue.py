@@ -32,7 +32,7 @@ class _Sender:
     @cached_property
     def producer(self) -> Any:
         """What puts messages into queues; it connects when it first does, and again after a failure."""
-        return current_app.amqp.Producer(current_app.connection_for_write())
+        return producer_over(current_app.connection_for_write())
 
 
 _sender = _Sender()
@@ -78,20 +78,24 @@ def _send(sender: _Sender, task: str, ids: tuple[str, ...]) -> None:
         sender.room.release()
 
 
+def producer_over(connection: Any) -> Any:
+    """Return what puts messages into the one queue over a connection; a setting takes its time to look up."""
+    conf = current_app.conf
+    return current_app.amqp.Producer(
+        connection, routing_key=conf.task_default_queue, serializer=conf.task_serializer
+    )
+
+
 def publish(producer: Any, task: str, ids: tuple[str, ...]) -> None:
     """Put a message of Celery's into its queue.
 
     Celery's own ``send_task`` also looks up routes and makes a result to wait for; here is one queue, and no
-    result.
+    result. Nor do ids have to be shortened to be shown.
     """
-    message = current_app.amqp.as_task_v2(str(uuid4()), task, args=ids, ignore_result=True)
-    producer.publish(
-        message.body,
-        routing_key=current_app.conf.task_default_queue,
-        serializer=current_app.conf.task_serializer,
-        headers=message.headers,
-        **message.properties,
+    message = current_app.amqp.as_task_v2(
+        str(uuid4()), task, args=ids, ignore_result=True, argsrepr=repr(ids), kwargsrepr="{}"
     )
+    producer.publish(message.body, headers=message.headers, **message.properties)
 
 
 def _current() -> _Sender:

@@ -196,7 +196,9 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CONCURRENCY = ENV.worker_concurrency
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 10, "health_check_interval": 10}
+# A worker keeps what it has in hand, and puts it back when a child of its dies. kombu would also note it in
+# Redis, for others to find in an hour: what a whole worker loses, the sweep finds in seconds.
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 10, "health_check_interval": 10, "ack_emulation": False}
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 
 COUNTERSIGN_DESK = "reviewer.intake.Desk"
