@@ -98,6 +98,8 @@ class Gate(BaseCallbackHandler):
 
     raise_error = True
     run_inline = True
+    # Of a model's turn it hears nothing; the library would write all of its messages out as one text for it.
+    ignore_llm = ignore_chat_model = ignore_retriever = ignore_custom_event = True
 
     def __init__(self, run_id: UUID, epoch: int, *, tool_nodes: Collection[str] = ()) -> None:
         self.run = run_id

@@ -47,20 +47,11 @@ class Listener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
     """
 
     run_inline = True
+    ignore_chain = ignore_agent = ignore_retriever = ignore_custom_event = True  # only models speak
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self._unheard: set[UUID] = set()
-
-    @property
-    def ignore_chain(self) -> bool:
-        """Only models speak."""
-        return True
-
-    @property
-    def ignore_agent(self) -> bool:
-        """Only models speak."""
-        return True
 
     def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:  # noqa: ARG002
         """Leave what a chain puts out as it is."""

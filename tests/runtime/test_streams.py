@@ -7,11 +7,13 @@ import itertools
 import time
 from collections.abc import Iterator
 from typing import Any, ClassVar, TypedDict
+from uuid import uuid4
 
 import pytest
 from django.db import connection
 from django.db.models import F
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.callbacks import manager
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.graph import StateGraph
 from pytest_django.fixtures import Settings
 
@@ -20,6 +22,7 @@ from agents_runtime.canonical import decode
 from agents_runtime.chat_model import Say, ScriptedChatModel
 from agents_runtime.desk import Progress, get_desk
 from agents_runtime.engine import Engine
+from agents_runtime.gate import Gate
 from agents_runtime.messages import text_of
 from agents_runtime.models import Run, RunStep
 from agents_runtime.streams import Listener, Reporter, keep
@@ -214,6 +217,14 @@ def _heard(tags: list[str]) -> list[str]:
 
 def test_that_one_listens_makes_models_speak_word_by_word() -> None:
     assert _heard(tags=[]) == ["One ", "two  ", "three."]
+
+
+def test_nothing_is_written_out_for_us_of_what_a_model_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[object] = []
+    monkeypatch.setattr(manager, "get_buffer_string", written.append)
+    listening = manager.CallbackManager.configure([Gate(uuid4(), 1), Listener(Heard(Run()))])
+    listening.on_chat_model_start({}, [[HumanMessage("hello")] * 300])
+    assert written == []
 
 
 def test_what_an_author_wants_unheard_is_not_heard() -> None:
