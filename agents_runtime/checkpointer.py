@@ -16,8 +16,7 @@ import select
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
-from copy import deepcopy
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -84,7 +83,7 @@ def _are_interrupts(found: object) -> bool:
 
 @dataclass(frozen=True)
 class _Known:
-    """The latest checkpoint of a thread as its row is; None: there is none."""
+    """The latest checkpoint of a thread as its row is, with its JSON as text; None: there is none."""
 
     row: DictRow | None
 
@@ -106,11 +105,19 @@ class FencedSaver(PostgresSaver):
     Tasks of a step read at once, and one that was ended may still; each gets what it asked for.
     """
 
-    def __init__(self, link: psycopg.Connection[DictRow], fence: Fence, *, gathers: bool) -> None:
-        super().__init__(link, serde=serializer())
+    def __init__(
+        self,
+        link: psycopg.Connection[DictRow],
+        fence: Fence,
+        serde: JsonPlusSerializer,
+        *,
+        gathers: bool,
+    ) -> None:
+        super().__init__(link, serde=serde)
         self.fence = fence
         self._link = link
         self._gathers = gathers
+        self._writer = psycopg.RawCursor(link)
         self._gathering = Gathering(fence, self._one_at_a_time)
         self._read = _Reading()
         self._known: list[_Known] = []
@@ -131,10 +138,13 @@ class FencedSaver(PostgresSaver):
         return found
 
     def _made_of(self, row: DictRow | None) -> CheckpointTuple | None:
-        return self._load_checkpoint_tuple(row) if row else None
+        if row is None:
+            return None
+        return self._load_checkpoint_tuple(row | {"checkpoint": json.loads(row["checkpoint"])})
 
     def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
-        self._read.row = value | {"checkpoint": deepcopy(value["checkpoint"])}  # the library changes its own
+        # as text: the library changes its own
+        self._read.row = value | {"checkpoint": json.dumps(value["checkpoint"])}
         return super()._load_checkpoint_tuple(value)
 
     def know_of_nothing(self) -> None:
@@ -210,16 +220,18 @@ class FencedSaver(PostgresSaver):
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[Any]:
         if not pipeline:
-            with self._one_at_a_time() as cursor:
+            with super()._cursor() as cursor:
                 yield cursor
             return
         writes = FencedWrites()
         yield writes
         self._gathering.hand_in(writes, may_wait=self._gathers and writes.lead_to_more)
 
-    def _one_at_a_time(self) -> AbstractContextManager[psycopg.Cursor[DictRow]]:
-        """Let one thread have a cursor: whoever breaks the fence reads what got past it."""
-        return super()._cursor()
+    @contextmanager
+    def _one_at_a_time(self) -> Iterator[psycopg.RawCursor[DictRow]]:
+        """Let one thread have the cursor that stores: whoever breaks the fence reads what got past it."""
+        with self.lock:
+            yield self._writer
 
 
 def _has_news(link: psycopg.Connection[DictRow]) -> bool:
@@ -263,11 +275,16 @@ class _Process:
 _process = _Process()
 
 
-def serializer() -> JsonPlusSerializer:
-    """Return the serialiser of checkpoints and stored results: known types only, never pickle."""
+@functools.cache
+def serializer(allowed: frozenset[tuple[str, ...]] = frozenset()) -> JsonPlusSerializer:
+    """Return the serialiser of checkpoints and stored results: known types only, never pickle.
+
+    ``allowed`` are the types that the state of an agent declares.
+    """
     if not _msgpack.STRICT_MSGPACK_ENABLED:
         raise ImproperlyConfigured("LANGGRAPH_STRICT_MSGPACK must be true before langgraph is imported.")
-    return Serializer(allowed_msgpack_modules=None, pickle_fallback=False)
+    known = Serializer(allowed_msgpack_modules=None, pickle_fallback=False)
+    return known.with_msgpack_allowlist(allowed)
 
 
 def fenced_saver(fence: Fence, allowed: Collection[tuple[str, ...]], *, gathers: bool = False) -> Any:
@@ -275,7 +292,7 @@ def fenced_saver(fence: Fence, allowed: Collection[tuple[str, ...]], *, gathers:
 
     ``gathers``: what a task wrote waits a moment for the checkpoint that follows, to be stored with it.
     """
-    return FencedSaver(thread_lock.connection(), fence, gathers=gathers).with_allowlist(allowed)
+    return FencedSaver(thread_lock.connection(), fence, serializer(frozenset(allowed)), gathers=gathers)
 
 
 def on_loop(work: Coroutine[Any, Any, Result]) -> Future[Result]:

@@ -386,10 +386,11 @@ def _tool_nodes(graph: Pregel[Any, Any, Any, Any]) -> frozenset[str]:
 
 
 @functools.cache
-def _allowed_types(graph: Pregel[Any, Any, Any, Any]) -> set[tuple[str, ...]]:
+def _allowed_types(graph: Pregel[Any, Any, Any, Any]) -> frozenset[tuple[str, ...]]:
     """Return the types that the agent declares its state with; the library loses its own list in copies."""
     builder = getattr(graph, "builder", None)
     schemas = [getattr(builder, name, None) for name in ("state_schema", "input_schema", "output_schema")]
-    return build_serde_allowlist(
+    allowed = build_serde_allowlist(
         schemas=[schema for schema in schemas if schema], channels=dict(graph.channels)
     )
+    return frozenset(allowed)

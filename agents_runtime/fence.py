@@ -7,6 +7,7 @@ Does not live here: serialising, reading and connections (``checkpointer``).
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from psycopg import Cursor
+from psycopg import RawCursor
 
 from agents_runtime.errors import StaleEpoch
 from agents_runtime.records import TABLE
@@ -99,7 +100,7 @@ class FencedWrites:
             self.insertions.append((query, _taken_apart(query).distinct(rows)))
 
 
-def store(cursor: Cursor[Any], fence: Fence, several: Sequence[FencedWrites]) -> None:
+def store(cursor: RawCursor[Any], fence: Fence, several: Sequence[FencedWrites]) -> None:
     """Store everything or nothing; raise ``StaleEpoch`` if the fence is down."""
     fence.check()
     insertions = [insertion for writes in several for insertion in writes.insertions]
@@ -112,12 +113,12 @@ def store(cursor: Cursor[Any], fence: Fence, several: Sequence[FencedWrites]) ->
                 _store(cursor, fence, [(query, part)])
 
 
-def _store(cursor: Cursor[Any], fence: Fence, insertions: Sequence[tuple[str, Rows]]) -> None:
+def _store(cursor: RawCursor[Any], fence: Fence, insertions: Sequence[tuple[str, Rows]]) -> None:
     sql = _statement(tuple((query, len(rows)) for query, rows in insertions))
     values = [value for _, rows in insertions for row in rows for value in row]
     is_rare = sum(len(rows) for _, rows in insertions) > MOST_ROWS_PREPARED
     cursor.execute(sql, [fence.run_id, fence.epoch, *values], prepare=False if is_rare else None)
-    if cursor.fetchone() is None:
+    if cursor.rowcount < 1:
         raise StaleEpoch(SHUT_OUT)
 
 
@@ -128,12 +129,17 @@ def _parts(rows: Rows) -> Iterator[Rows]:
 
 @lru_cache(maxsize=64)
 def _statement(writes: tuple[tuple[str, int], ...]) -> str:
-    """Return one statement for so many rows of each insertion; it returns a row if the fence stood."""
+    """Return one statement for so many rows of each insertion; it returns a row if the fence stood.
+
+    Its values have numbers, as the server wants them: so nothing is made of it before each use.
+    """
     insertions = [
         f"write_{number} AS ({_fenced(_taken_apart(query), count)})"
         for number, (query, count) in enumerate(writes)
     ]
-    return f"WITH {', '.join([STANDING, *insertions])} SELECT id FROM standing"  # noqa: S608
+    sql = f"WITH {', '.join([STANDING, *insertions])} SELECT id FROM standing"  # noqa: S608
+    numbers = itertools.count(1)
+    return re.sub("%s", lambda _: f"${next(numbers)}", sql)
 
 
 def _fenced(insertion: _Insertion, count: int) -> str:

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from psycopg import Cursor
+from psycopg import RawCursor
 
 from agents_runtime.fence import Fence, FencedWrites, store
 
@@ -33,7 +33,7 @@ class _Part:
 class Gathering:
     """Stores behind a fence what several threads hand in; ``writing`` lets one at a time have a cursor."""
 
-    def __init__(self, fence: Fence, writing: Callable[[], AbstractContextManager[Cursor[Any]]]) -> None:
+    def __init__(self, fence: Fence, writing: Callable[[], AbstractContextManager[RawCursor[Any]]]) -> None:
         self._fence = fence
         self._writing = writing
         self._lock = threading.Lock()
@@ -62,7 +62,7 @@ class Gathering:
             self._waiting = []
         return company
 
-    def _store(self, cursor: Cursor[Any], part: _Part, company: Sequence[_Part]) -> None:
+    def _store(self, cursor: RawCursor[Any], part: _Part, company: Sequence[_Part]) -> None:
         """Store a part with its company; one that cannot be stored keeps no other from it."""
         if part.is_over.is_set() and not part.is_alone:
             return
