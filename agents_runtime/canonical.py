@@ -55,7 +55,7 @@ def encode_in_order(value: object) -> str:
 
 def decode(text: str) -> Json:
     """Return the JSON value of a canonical text; tags of other values stay visible as mappings."""
-    return json.loads(text, object_hook=_untag_mapping)
+    return _untagging.decode(text) if TAG in text else json.loads(text)
 
 
 def digest(value: object) -> str:
@@ -163,6 +163,9 @@ def _untag_mapping(found: dict[str, Json]) -> Json:
     if all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
         return dict(pairs)
     return found
+
+
+_untagging = json.JSONDecoder(object_hook=_untag_mapping)
 
 
 def _class_name(value: object) -> str:

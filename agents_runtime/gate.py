@@ -20,11 +20,12 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
@@ -282,10 +283,11 @@ def outside_key(run_id: UUID, call_key: str) -> str:
     return digest([str(run_id), call_key])
 
 
-def interrupt_ids(namespace: str) -> list[str]:
+@lru_cache(maxsize=256)
+def interrupt_ids(namespace: str) -> Sequence[str]:
     """Return the ids of the interrupts that the task of a namespace may have raised, latest first."""
     later = (f"{namespace}|{answered}" for answered in range(MAX_ANSWERS_IN_A_TASK, 0, -1))
-    return [xxhash.xxh3_128_hexdigest(name.encode()) for name in (*later, namespace)]
+    return tuple(xxhash.xxh3_128_hexdigest(name.encode()) for name in (*later, namespace))
 
 
 def in_database(work: Callable[[], Result]) -> Result:
