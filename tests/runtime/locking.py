@@ -27,7 +27,7 @@ FREE = "SELECT id FROM agents_runtime_{} WHERE id = %s FOR UPDATE SKIP LOCKED"
 HAS_WAITED = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock'
-      AND query LIKE 'INSERT INTO "agents_runtime_toolexecution"%%'
+      AND query LIKE '%%INSERT INTO "agents_runtime_toolexecution"%%'
       AND clock_timestamp() - query_start > make_interval(secs => %s)
 """
 WAITING = """
