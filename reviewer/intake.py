@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS
@@ -33,7 +31,6 @@ CLOSES_TASKS = {
     PauseStatus.WITHDRAWN: TaskStatus.WITHDRAWN,
     PauseStatus.EXPIRED: TaskStatus.EXPIRED,
 }
-_present: ContextVar[User | None] = ContextVar("present", default=None)
 _person = Compiled(lambda user_id: User.objects.filter(pk=user_id), SOME_NUMBER)
 _locked_tasks_of_pause = Compiled(
     lambda pause_id: ReviewTask.objects.select_for_update().filter(pause=pause_id).order_by("pk"), SOME_ID
@@ -239,21 +236,8 @@ def card_digest(request: ReviewRequest, where: Route) -> str:
     )
 
 
-@contextmanager
-def in_presence_of(person: User) -> Iterator[None]:
-    """Let what the agents' side tells meanwhile find this person, whom the request has just read."""
-    token = _present.set(person)
-    try:
-        yield
-    finally:
-        _present.reset(token)
-
-
 def person_of(reference: str) -> User | None:
     """Return the person behind an opaque reference of the agents' side, or None."""
-    present = _present.get()
-    if present is not None and present.reference == reference:
-        return present
     kind, _, key = reference.partition(":")
     return _person.first(int(key)) if kind == "user" and key.isdigit() else None
 

@@ -52,7 +52,7 @@ def test_a_start_asks_who_it_is_and_what_is_started(cast: Cast, api_client: Prog
     AgentSpec.objects.create(name="idler", source="tests", entry="idler", input_schema=encode({}))
     developer = api_client(cast.developer)
     assert spent(lambda: json_of(developer.post("runs", {"agent": "idler", "input": {}}))) == {
-        "statements": 4,  # token, agent, run, event
+        "statements": 5,  # token, agent, run, person, event
         **FENCED,
     }
 
