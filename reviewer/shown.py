@@ -49,19 +49,21 @@ def card_of(task: ReviewTask) -> cards.Card:
     """Return the card that people decide on; its title is the one stored with the task.
 
     What a card is made from never changes, so one is made for each task object: a request asks several times.
-    A small one serves the requests that follow as well: who opened it decides on it.
+    A small one serves the requests in its language that follow as well: who opened it decides on it.
     """
     made_from: tuple[str, ...] = tuple(getattr(task, name) for name in _MADE_FROM)
     known: tuple[object, cards.Card] | None = task.__dict__.get(_CARD)
     if known is not None and known[0] == made_from:
         return known[1]
     is_small = sum(map(len, made_from)) <= _MOST_KEPT
-    card = _kept_card(task.pk, *made_from) if is_small else _build(task.pk, *made_from)
+    made = (get_language(), task.pk, *made_from)
+    card = _kept_card(*made) if is_small else _build(*made)
     task.__dict__[_CARD] = (made_from, card)
     return card
 
 
 def _build(
+    _language: str | None,
     task_id: UUID,
     tool: str,
     action: str,
