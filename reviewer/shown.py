@@ -56,8 +56,8 @@ def card_of(task: ReviewTask) -> cards.Card:
     if known is not None and known[0] == made_from:
         return known[1]
     is_small = sum(map(len, made_from)) <= _MOST_KEPT
-    made = (get_language(), task.pk, *made_from)
-    card = _kept_card(*made) if is_small else _build(*made)
+    make = _kept_card if is_small else _build
+    card = make(get_language(), task.pk, *made_from)
     task.__dict__[_CARD] = (made_from, card)
     return card
 
