@@ -30,7 +30,6 @@ from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
 import xxhash
-from django.db import connection
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import ToolMessage
 from langchain_core.tracers.context import register_configure_hook
@@ -40,6 +39,7 @@ from langgraph.types import Command
 from agents_runtime import ledger
 from agents_runtime.canonical import Json, digest, encode, to_json
 from agents_runtime.checkpointer import serializer
+from agents_runtime.lending import Loan
 from agents_runtime.messages import is_message, messages_of, plain, tool_calls_of
 from agents_runtime.models import ToolExecution
 from agents_runtime.states import ExecutionStatus
@@ -112,6 +112,7 @@ class Gate(BaseCallbackHandler):
         self._lock = threading.Lock()
         self._asking = threading.Lock()
         self._is_over = False
+        self._loan = Loan()
 
     @contextmanager
     def standing(self) -> Iterator[None]:
@@ -120,13 +121,14 @@ class Gate(BaseCallbackHandler):
         What a step that was ended leaves behind begins nothing any more, and what is just beginning has
         begun: whoever settles the step then sees all of its attempts.
         """
-        token = _standing.set(self)
-        try:
-            yield
-        finally:
-            _standing.reset(token)
-            with self._asking:
-                self._is_over = True
+        with self._loan.standing():
+            token = _standing.set(self)
+            try:
+                yield
+            finally:
+                _standing.reset(token)
+                with self._asking:
+                    self._is_over = True
 
     def on_chain_start(
         self,
@@ -195,7 +197,7 @@ class Gate(BaseCallbackHandler):
 
     def _ask(self, tool: str, opens: Callable[[], ledger.Answer | GateStop]) -> ledger.Answer | GateStop:
         try:
-            return in_database(opens)
+            return in_database(lambda: self._loan.use(opens))
         except Exception as problem:
             logging.getLogger(__name__).exception("the gate could not ask the ledger")
             return GateStop("refused", tool, f"The ledger could not be asked: {problem}")
@@ -232,7 +234,9 @@ class Gate(BaseCallbackHandler):
         """Record how an attempt ended, or stop the run here: an end that nobody recorded is in doubt."""
         try:
             ending = describe()
-            in_database(lambda: ledger.close_call(execution, epoch=self.epoch, **ending))
+            in_database(
+                lambda: self._loan.use(lambda: ledger.close_call(execution, epoch=self.epoch, **ending))
+            )
         except Exception as problem:
             logging.getLogger(__name__).exception("the end of a tool could not be recorded")
             self.stops.append(
@@ -291,19 +295,12 @@ def interrupt_ids(namespace: str) -> Sequence[str]:
 
 
 def in_database(work: Callable[[], Result]) -> Result:
-    """Do database work of an agent's thread, and give its connection back to the pool."""
-
-    def and_give_back() -> Result:
-        try:
-            return work()
-        finally:
-            connection.close()
-
+    """Do database work of an agent's thread; on an event loop Django lets none be done."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return and_give_back()
-    return _database_threads.submit(and_give_back).result()
+        return work()
+    return _database_threads.submit(work).result()
 
 
 def ended(output: Any) -> dict[str, Any]:

@@ -1,0 +1,114 @@
+"""The lent connection: one thread at a time has it, none after the step; where it is not lent, each its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import psycopg
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from agents_runtime.lending import Loan
+from tests.servers import servers
+
+SESSION = "SELECT pg_backend_pid()"
+pytestmark = pytest.mark.usefixtures("committed_db")
+
+
+def session() -> int:
+    """Return the server's number of the session that this thread's work goes over."""
+    with connection.cursor() as cursor:
+        cursor.execute(SESSION)
+        return int(cursor.fetchone()[0])
+
+
+def elsewhere(work: Callable[[], int]) -> int:
+    """Do some work in a thread of its own."""
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        return threads.submit(work).result()
+
+
+def test_another_thread_works_over_the_connection_of_who_waits() -> None:
+    loan = Loan()
+    with loan.standing():
+        assert elsewhere(lambda: loan.use(session)) == session()
+
+
+def test_nobody_has_it_once_the_step_is_over() -> None:
+    loan = Loan()
+    with loan.standing():
+        pass
+    assert elsewhere(lambda: loan.use(session)) != session()
+
+
+def test_it_ends_only_after_the_work_that_has_begun() -> None:
+    loan, begun, may_end, order = Loan(), threading.Event(), threading.Event(), list[str]()
+
+    def work() -> None:
+        begun.set()
+        may_end.wait(timeout=30)
+        order.append("work")
+
+    with ExitStack() as step:
+        step.enter_context(loan.standing())
+        thread = threading.Thread(target=loan.use, args=(work,))
+        thread.start()
+        begun.wait(timeout=30)
+        threading.Timer(0.2, may_end.set).start()
+    order.append("over")
+    thread.join()
+    assert order == ["work", "over"]
+
+
+def test_one_inside_a_transaction_is_not_lent() -> None:
+    loan = Loan()
+    with transaction.atomic(), loan.standing():
+        assert elsewhere(lambda: loan.use(session)) != session()
+
+
+def test_a_thread_has_its_own_again_afterwards() -> None:
+    loan = Loan()
+
+    def work() -> int:
+        own = session()
+        assert loan.use(session) != own
+        assert session() == own
+        connection.close()
+        return own
+
+    with loan.standing():
+        assert elsewhere(work) != session()
+
+
+def test_several_threads_have_it_one_after_the_other() -> None:
+    loan, inside, most = Loan(), list[int](), list[int]()
+
+    def work() -> int:
+        inside.append(1)
+        most.append(len(inside))
+        with transaction.atomic():
+            found = session()
+        inside.pop()
+        return found
+
+    with loan.standing(), ThreadPoolExecutor(max_workers=8) as threads:
+        found = set(threads.map(lambda _: loan.use(work), range(40)))
+    assert found == {session()}
+    assert max(most) == 1
+
+
+def test_one_that_broke_is_replaced_for_the_next() -> None:
+    loan = Loan()
+
+    def work() -> int:
+        with psycopg.connect(servers().superuser_url, autocommit=True) as link:
+            link.execute("SELECT pg_terminate_backend(%s)", [session()])
+        return session()
+
+    with loan.standing():
+        with pytest.raises(DatabaseError):
+            elsewhere(lambda: loan.use(work))
+        assert elsewhere(lambda: loan.use(session)) == session()
