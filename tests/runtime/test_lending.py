@@ -1,4 +1,4 @@
-"""The lent connection: one thread at a time has it, none after the step; where it is not lent, each its own."""
+"""The lent connection: one thread at a time has it, none after the step, and each its own where it is not."""
 
 from __future__ import annotations
 
