@@ -59,11 +59,14 @@ class _Gathered:
         self._parts: dict[Write, list[Sequence[object]]] = {}
         self._tables: set[str] = set()
         self._returning: tuple[Write, Then] | None = None
+        self._failure: BaseException | None = None
 
     def __call__(
         self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]
     ) -> Any:
-        if self._parts and not self._may_wait_for(str(sql)):
+        if str(sql).startswith("ROLLBACK"):
+            self.forget()
+        elif self._parts and not self._may_wait_for(str(sql)):
             self.flush()
         return execute(sql, params, many, context)
 
@@ -81,20 +84,32 @@ class _Gathered:
         self._tables |= write.tables
 
     def forget(self) -> None:
-        """Let go of what waits: the transaction does not come about."""
-        self._parts, self._tables, self._returning = {}, set(), None
+        """Let go of what waits, and of what failed: the transaction does not come about."""
+        self._parts, self._tables, self._returning, self._failure = {}, set(), None, None
+
+    def finish(self) -> None:
+        """Write what waits; raise what failed before, whoever took that for an error of theirs.
+
+        PostgreSQL would answer a commit without an error, and roll back.
+        """
+        self.flush()
+        if self._failure is not None:
+            raise self._failure
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write what waits. Who is told what it returned writes nothing: nobody would see that it waits."""
         parts, returning = self._parts, self._returning
-        self.forget()
-        if parts:
-            _write(parts, returning)
+        self._parts, self._tables, self._returning = {}, set(), None
+        try:
+            if parts:
+                _write(parts, returning)
+            assert not self._parts
+        except BaseException as failure:
+            self._failure = failure
+            raise
 
     def _may_wait_for(self, sql: str) -> bool:
         """Say whether a statement only reads, and other tables."""
-        if sql.startswith("ROLLBACK"):
-            self.forget()
         return sql.startswith("SELECT") and not any(table in sql for table in self._tables)
 
 
@@ -122,7 +137,7 @@ def together() -> Iterator[None]:
         wrappers.append(gathered)
         try:
             yield
-            gathered.flush()
+            gathered.finish()
         finally:
             wrappers.remove(gathered)
             _waiting.gathered = None

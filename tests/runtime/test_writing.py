@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import IntegrityError, ProgrammingError, connection, transaction
+from django.db import DataError, IntegrityError, ProgrammingError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agents_runtime.compiled import SOME_ID, Compiled
 from agents_runtime.models import AgentSpec, Pause, Run, RunStep
 from agents_runtime.states import PauseStatus
-from agents_runtime.writing import insert, insert_if_new, insert_new, together, update
+from agents_runtime.writing import Write, insert, insert_if_new, insert_new, together, update, write
 from reviewer.audit.record import Subject, record, record_all
 from reviewer.models import AuditEvent
 
@@ -58,7 +58,42 @@ def close_pause(run: Run, name: str) -> None:
         update(found, "status")
 
 
+def change_within(run: Run, name: str) -> None:
+    with together():
+        event(run, name)
+        set_error(run, name)
+
+
+def change_in_vain(run: Run, name: str) -> None:
+    with suppress(ZeroDivisionError):
+        fail(together, run)
+
+
+def collide(run: Run, name: str) -> None:
+    with suppress(IntegrityError), transaction.atomic():
+        event(run, name)
+        for _ in range(2):
+            insert(pause(run, f"{name}-twice"))
+
+
+def save(run: Run, name: str) -> None:
+    found = Run.objects.select_for_update().get(pk=run.pk)
+    found.error += name
+    found.save(update_fields=["error"])
+
+
+def look_one_by_one(run: Run, name: str) -> None:
+    for found in AuditEvent.objects.filter(run_id=run.pk).order_by("pk").iterator(chunk_size=2):
+        event(run, f"{name} after {found.outcome[:5]}")
+        return
+
+
 CHANGES: dict[str, Callable[[Run, str], Any]] = {
+    "changes within": change_within,
+    "changes in vain": change_in_vain,
+    "a collision": collide,
+    "a row as Django saves it": save,
+    "a look from the server's cursor": look_one_by_one,
     "a step": lambda run, name: insert_new([step(run, name)]),
     "three steps": lambda run, name: insert_new([step(run, f"{name}{place}") for place in range(3)]),
     "a step with its key": lambda run, name: insert_if_new(step(run, name)),
@@ -209,6 +244,61 @@ def write_both(run: Run, work: Callable[[], object]) -> None:
 def update_to(made: Pause, status: PauseStatus) -> None:
     made.status = status
     update(made, "status")
+
+
+_SET_ERROR = Write(
+    sql="UPDATE agents_runtime_run SET error = %s WHERE id = %s RETURNING id",
+    tables=frozenset({"agents_runtime_run"}),
+)
+
+
+def test_who_is_told_what_a_write_returned_writes_nothing(run: Run) -> None:
+    with pytest.raises(AssertionError), together():
+        write(_SET_ERROR, "one", run.pk, then=lambda _: event(run, "told"))
+    assert stored(run)[3] == []
+
+
+def write_with(run: Run, wrong: Callable[[Run], object]) -> None:
+    """Write, and take the error of a write that waited for one of something else."""
+    with together():
+        event(run, "before")
+        wrong(run)
+        with suppress(IntegrityError, DataError, ZeroDivisionError), transaction.atomic():
+            event(run, "inside")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (lambda run: insert(pause(run, "a")), IntegrityError),
+        (lambda run: insert(pause(run, "a\0")), DataError),
+        (
+            lambda run: write(_SET_ERROR, "", run.pk, then=lambda found: 1 // (len(found) - 1)),
+            ZeroDivisionError,
+        ),
+    ],
+    ids=["the database", "psycopg", "who is told"],
+)
+@pytest.mark.usefixtures("committed_db")
+def test_a_write_that_failed_is_an_error_in_the_end_whoever_caught_it(
+    wrong: Callable[[Run], object], error: type[Exception]
+) -> None:
+    run = make_run()
+    insert(pause(run, "a"))
+    with pytest.raises(error):
+        write_with(run, wrong)
+    assert stored(run)[3] == []
+
+
+def test_a_write_that_failed_and_was_taken_back_is_no_error(run: Run) -> None:
+    insert(pause(run, "a"))
+    with together():
+        event(run, "before")
+        with suppress(IntegrityError), transaction.atomic():
+            event(run, "in vain")
+            insert(pause(run, "a"))
+        event(run, "after")
+    assert [outcome for _, outcome in stored(run)[3]] == ["before", "after"]
 
 
 def test_another_thread_writes_for_itself(run: Run) -> None:
