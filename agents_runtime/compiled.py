@@ -135,4 +135,4 @@ def ask(sql: str, values: Sequence[object]) -> Rows:
     link.ensure_connection()
     kept = statement(link.connection, sql)
     link._prepare_cursor(kept).execute(sql, values)  # noqa: SLF001
-    return kept.rows
+    return kept.take()

@@ -28,11 +28,13 @@ from psycopg.pq.abc import PGresult
 Session = psycopg.Connection[Any]
 Rows = list[tuple[Any, ...]]
 PLACE = re.compile("%[s%]")
+MOST_KEPT = 500
+"""Statements of one session: those with many rows come in as many forms as there are numbers of rows."""
 SUCCEEDED = frozenset({ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK})
 
 
 class Statement:
-    """A statement with a place ``%s`` for each value; ``rows`` are those of its last run.
+    """A statement with a place ``%s`` for each value; ``rows`` are those of its last run, until taken.
 
     To Django it is a cursor. ``query`` and ``types`` are what psycopg knows it by among those it prepared.
     """
@@ -49,6 +51,11 @@ class Statement:
     def _query(self) -> Statement:
         """Where Django's list of statements looks for what was run."""
         return self
+
+    def take(self) -> Rows:
+        """Return the rows and keep none: they may be megabytes, and the next run may be long in coming."""
+        rows, self.rows = self.rows, []
+        return rows
 
     def execute(self, _: str, values: Sequence[object]) -> None:
         """Run it with these values; it begins a transaction as any cursor of the session does."""
@@ -100,6 +107,8 @@ def statement(session: Session, sql: str) -> Statement:
     kept: dict[str, Statement] = vars(session).setdefault("countersign_statements", {})
     known = kept.get(sql)
     if known is None:
+        if len(kept) >= MOST_KEPT:
+            del kept[next(iter(kept))]
         known = kept[sql] = Statement(session, sql)
     return known
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from psycopg.adapt import PyFormat
 
 from agents_runtime.compiled import ask
-from agents_runtime.statement import Statement, statement
+from agents_runtime.statement import MOST_KEPT, Statement, statement
 from tests.servers import servers
 
 MIXED = "SELECT %s::text, %s::bigint, %s::timestamptz, %s::uuid, %s::bytea, %s::boolean, '100 %%'"
@@ -50,6 +50,20 @@ def test_a_statement_is_kept_with_its_session(session: psycopg.Connection[Any]) 
     assert statement(session, "SELECT 1") is statement(session, "SELECT 1")
     with psycopg.connect(servers().app_url) as other:
         assert statement(other, "SELECT 1") is not statement(session, "SELECT 1")
+
+
+def test_what_it_gave_is_not_kept(session: psycopg.Connection[Any]) -> None:
+    assert ask("SELECT repeat('x', %s)", [10])
+    assert statement(session, "SELECT repeat('x', %s)").rows == []
+
+
+def test_a_session_keeps_only_so_many_statements() -> None:
+    with psycopg.connect(servers().app_url, prepare_threshold=0, autocommit=True) as link:
+        for number in [*range(MOST_KEPT + 3), 0, 1]:
+            kept = statement(link, f"SELECT {number}::bigint")
+            kept.execute("", [])
+            assert kept.take() == [(number,)]
+        assert len(vars(link)["countersign_statements"]) == MOST_KEPT
 
 
 def test_one_that_failed_works_with_other_values(session: psycopg.Connection[Any]) -> None:
