@@ -80,8 +80,8 @@ class RequestThreads:
 
     def _another(self) -> _Thread:
         thread = _Thread(len(self._all), self._life)
+        thread.start()  # where the system has none left it raises, and the place stays free
         self._all.append(thread)
-        thread.start()
         return thread
 
     def _finish(self, thread: _Thread, job: _Job, result: Any, problem: BaseException | None) -> None:
@@ -91,6 +91,8 @@ class RequestThreads:
             return
         if problem is None:
             job.done.set_result(result)
+        elif isinstance(problem, StopIteration):  # no future takes one: who waits would wait for ever
+            job.done.set_exception(RuntimeError(repr(problem)))
         else:
             job.done.set_exception(problem)
 

@@ -26,6 +26,8 @@ from tests.servers import servers
 from tests.web.asgi import ask
 
 T = TypeVar("T")
+NO_ROOM = 2**47
+"""Bytes of a thread's stack: more than a process has addresses."""
 PLAIN = {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -165,6 +167,31 @@ async def test_what_nobody_waits_for_any_more_is_not_begun(keeping: OneHopHandle
     await asyncio.gather(*busy, kept)
     await in_both(keeping, session)
     assert done == ["a"]
+
+
+async def test_whatever_a_job_raises_reaches_who_waits(keeping: OneHopHandler) -> None:
+    async with asyncio.timeout(10):
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await keeping.in_thread(partial(next, iter(())))
+        with pytest.raises(SystemError):
+            await keeping.in_thread(partial(fail, SystemError))
+
+
+def fail(error: type[BaseException]) -> None:
+    raise error
+
+
+async def test_a_thread_that_could_not_be_started_is_started_by_a_later_request() -> None:
+    with override_settings(REQUEST_THREADS=1):
+        handler = OneHopHandler()
+    threading.stack_size(NO_ROOM)
+    try:
+        with pytest.raises(RuntimeError, match="thread"):
+            await handler.in_thread(close)
+    finally:
+        threading.stack_size(0)
+    async with asyncio.timeout(10):
+        assert await handler.in_thread(lambda: True)
 
 
 async def test_more_requests_than_threads_all_get_their_answer(cast: Cast) -> None:
