@@ -66,6 +66,8 @@ class _Gathered:
     ) -> Any:
         if str(sql).startswith("ROLLBACK"):
             self.forget()
+        elif self._failure is not None:  # as with PostgreSQL itself: after it comes a rollback only
+            raise self._failure
         elif self._parts and not self._may_wait_for(str(sql)):
             self.flush()
         return execute(sql, params, many, context)

@@ -265,6 +265,8 @@ def write_with(run: Run, wrong: Callable[[Run], object]) -> None:
         wrong(run)
         with suppress(IntegrityError, DataError, ZeroDivisionError), transaction.atomic():
             event(run, "inside")
+        with suppress(IntegrityError, DataError, ZeroDivisionError):
+            fail(one_by_one, run)
 
 
 @pytest.mark.parametrize(
