@@ -39,6 +39,7 @@ from agents_runtime.canonical import Json, storable, to_json
 from agents_runtime.errors import Problem, StaleEpoch
 from agents_runtime.fence import Fence
 from agents_runtime.gate import Gate, interrupt_ids
+from agents_runtime.lending import give_back
 from agents_runtime.messages import messages_of, unanswered_calls
 from agents_runtime.models import Run
 from agents_runtime.refusals import pointer
@@ -208,6 +209,8 @@ class Engine:
                 work.set_exception(error)
             else:
                 work.set_result(None)
+            finally:
+                give_back()
 
         work.set_running_or_notify_cancel()
         threading.Thread(  # a copied context: the gate stands in it, too

@@ -39,7 +39,7 @@ from langgraph.types import Command
 from agents_runtime import ledger
 from agents_runtime.canonical import Json, digest, encode, to_json
 from agents_runtime.checkpointer import serializer
-from agents_runtime.lending import Loan
+from agents_runtime.lending import Loan, give_back
 from agents_runtime.messages import is_message, messages_of, plain, tool_calls_of
 from agents_runtime.models import ToolExecution
 from agents_runtime.states import ExecutionStatus
@@ -227,6 +227,7 @@ class Gate(BaseCallbackHandler):
             return
         running.leave()
         if running.execution is None or describe is None:
+            give_back()
             return
         self.close(running.execution, describe)
 
@@ -243,6 +244,8 @@ class Gate(BaseCallbackHandler):
                 GateStop("in_doubt", "", f"The end of the tool could not be recorded: {problem}")
             )
             raise ToolStopped("The end of the tool could not be recorded.") from problem
+        finally:
+            give_back()
 
 
 @dataclass(frozen=True)

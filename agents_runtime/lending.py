@@ -55,6 +55,16 @@ class Loan:
             connection.close()
 
 
+def give_back() -> None:
+    """Give the pool what an agent's code left open in this thread: with the thread, its place would be lost.
+
+    What is inside a transaction stays.
+    """
+    for own in connections.all(initialized_only=True):
+        if not own.in_atomic_block:
+            own.close()
+
+
 @contextmanager
 def _in_place_of_its_own(lent: Any) -> Iterator[None]:
     own = next(iter(connections.all(initialized_only=True)), None)

@@ -10,6 +10,7 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send, interrupt
 
+from agents_runtime.models import Run
 from agents_runtime.once import once
 from tests.agents import effects
 from tests.agents.graphs import State
@@ -29,6 +30,8 @@ def _pay(amount: Any, key: str) -> dict[str, Any]:
 
 
 def _work(state: State) -> State:
+    if effects.is_set("read_in_node"):
+        effects.happened("read_in_node", runs=Run.objects.count())
     amount = interrupt("How much?")
     args = {"amount": "more" if effects.is_set("other_args") else amount}
     with once("invoice-7781", args) as effect:

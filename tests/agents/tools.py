@@ -1,4 +1,4 @@
-"""The tools of the test agents. Flags (see ``effects``) make them fail, wait or die."""
+"""The tools of the test agents. Flags (see ``effects``) make them fail, wait, die or read the database."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from langchain_core.tools import tool
 from langgraph.types import interrupt
 
+from agents_runtime.models import Run
 from tests.agents import effects
 
 MAX_WAIT = 30.0
@@ -63,6 +64,8 @@ async def apay(to: str, amount: int) -> str:
 def _trouble(name: str) -> None:
     """Wait, raise or die, as the test wants."""
     effects.happened(f"{name}_began")
+    if effects.is_set(f"read_{name}"):
+        effects.happened(f"{name}_read", runs=Run.objects.count())
     end = time.monotonic() + MAX_WAIT
     while effects.is_set(f"wait_{name}") and time.monotonic() < end:
         time.sleep(0.02)

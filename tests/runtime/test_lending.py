@@ -11,7 +11,11 @@ import psycopg
 import pytest
 from django.db import DatabaseError, connection, transaction
 
+from agents_runtime import runs
 from agents_runtime.lending import Loan
+from tests.agents import effects
+from tests.runtime.crashing import wait_until
+from tests.runtime.driving import APPROVE, advance, answer, call, pauses, script
 from tests.servers import servers
 
 SESSION = "SELECT pg_backend_pid()"
@@ -67,6 +71,40 @@ def test_one_inside_a_transaction_is_not_lent() -> None:
     loan = Loan()
     with transaction.atomic(), loan.standing():
         assert elsewhere(lambda: loan.use(session)) != session()
+
+
+def held() -> int:
+    """Return how many of the pool's places somebody else has."""
+    connection.close()
+    stats = connection.pool.get_stats()  # type: ignore[attr-defined]
+    return int(stats["pool_size"] - stats["pool_available"])
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize("tools", [["look"], ["look", "look"], ["pay"], ["pay", "look"]])
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_a_tool_opened_itself_goes_back_to_the_pool(tools: list[str], *, ends: bool) -> None:
+    of_tool = {"look": call("look", what="x"), "pay": call("pay", to="a", amount=1)}
+    run = runs.start("t-per-call", input=script([of_tool[tool] for tool in tools]), requested_by="tests")
+    before = held()
+    for tool in tools:
+        effects.flag(f"read_{tool}").touch()
+        if not ends:
+            effects.flag(f"fail_{tool}").touch()
+    advance(run)
+    for pause in pauses(run):
+        answer(pause, APPROVE)
+    assert all(effects.count(f"{tool}_read") for tool in tools)
+    wait_until(lambda: held() == before, seconds=5)
+
+
+@pytest.mark.usefixtures("runtime")
+def test_what_a_node_opened_itself_goes_back_to_the_pool() -> None:
+    run, before = runs.start("t-payer", input={"ask": "x"}, requested_by="tests"), held()
+    effects.flag("read_in_node").touch()
+    advance(run)
+    assert effects.count("read_in_node")
+    wait_until(lambda: held() == before, seconds=5)
 
 
 def test_a_thread_has_its_own_again_afterwards() -> None:
