@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import DEFAULT_DB_ALIAS, connections
 
 Result = TypeVar("Result")
 
@@ -39,20 +39,23 @@ class Loan:
         try:
             yield
         finally:
+            self._lent = None  # before it waits: a signal may end the waiting
             with self._lock:
-                self._lent = None
-            own.dec_thread_sharing()
+                own.dec_thread_sharing()
 
     def use(self, work: Callable[[], Result]) -> Result:
-        """Do some work and return what it returns. A connection of the thread's own goes back to the pool."""
+        """Do some work and return what it returns, never in a transaction that the thread is in itself."""
         with self._lock:
-            if self._lent is not None:
-                with _in_place_of_its_own(self._lent):
+            lent = self._lent
+            if lent is not None:
+                with _in_place_of_its_own(lent):
                     return work()
+        another: Any = connections.create_connection(DEFAULT_DB_ALIAS)
         try:
-            return work()
+            with _in_place_of_its_own(another):
+                return work()
         finally:
-            connection.close()
+            another.close()
 
 
 def give_back() -> None:

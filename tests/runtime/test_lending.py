@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import psycopg
 import pytest
@@ -105,6 +106,46 @@ def test_what_a_node_opened_itself_goes_back_to_the_pool() -> None:
     advance(run)
     assert effects.count("read_in_node")
     wait_until(lambda: held() == before, seconds=5)
+
+
+def test_what_is_recorded_is_no_part_of_a_transaction_that_the_tool_is_in() -> None:
+    loan = Loan()
+
+    def work() -> int:
+        with transaction.atomic():
+            own = session()
+            assert loan.use(session) != own
+            assert not loan.use(lambda: connection.in_atomic_block)
+            assert session() == own
+        connection.close()
+        return own
+
+    with loan.standing():
+        elsewhere(work)
+    elsewhere(work)
+
+
+def test_who_is_torn_from_waiting_for_the_work_that_has_begun_lends_no_more() -> None:
+    loan, begun, may_end = Loan(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        may_end.wait(timeout=30)
+
+    def tear(*_: object) -> None:
+        raise SystemExit
+
+    thread, before = threading.Thread(target=loan.use, args=(work,)), signal.signal(signal.SIGALRM, tear)
+    try:
+        with suppress(SystemExit), loan.standing():
+            thread.start()
+            begun.wait(timeout=30)
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        may_end.set()
+        thread.join()
+    assert elsewhere(lambda: loan.use(session)) != session()
 
 
 def test_a_thread_has_its_own_again_afterwards() -> None:
