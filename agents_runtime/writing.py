@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, TypeVar
 from uuid import UUID
@@ -289,12 +289,10 @@ def _filled_in(model: type[models.Model], given: tuple[str, ...]) -> tuple[str, 
 
 @cache
 def _insertion(model: type[models.Model], given: tuple[str, ...], returns: tuple[str, ...] = ()) -> Write:
-    columns = ", ".join(_column(model, name) for name in given)
+    """Return what inserts one row: each has a time of its own, by which people see them in their order."""
+    into, row = _into(model, given)
     return Write(
-        sql=f"INSERT INTO {_quoted(_meta(model).db_table)} ({columns}) VALUES ",  # noqa: S608
-        row=f"({', '.join(['%s'] * len(given))})",
-        after=_returning(model, returns),
-        tables=frozenset({_meta(model).db_table}),
+        sql=f"{into}{row}", after=_returning(model, returns), tables=frozenset({_meta(model).db_table})
     )
 
 
@@ -302,7 +300,19 @@ def _insertion(model: type[models.Model], given: tuple[str, ...], returns: tuple
 def _insertion_of_new(
     model: type[models.Model], given: tuple[str, ...], returns: tuple[str, ...] = ()
 ) -> Write:
-    return replace(_insertion(model, given), after=f" ON CONFLICT DO NOTHING{_returning(model, returns)}")
+    into, row = _into(model, given)
+    return Write(
+        sql=into,
+        row=row,
+        after=f" ON CONFLICT DO NOTHING{_returning(model, returns)}",
+        tables=frozenset({_meta(model).db_table}),
+    )
+
+
+def _into(model: type[models.Model], given: tuple[str, ...]) -> tuple[str, str]:
+    columns = ", ".join(_column(model, name) for name in given)
+    places = ", ".join(["%s"] * len(given))
+    return f"INSERT INTO {_quoted(_meta(model).db_table)} ({columns}) VALUES ", f"({places})"  # noqa: S608
 
 
 @cache

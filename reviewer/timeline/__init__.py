@@ -94,9 +94,10 @@ def _worked(run: Run, waited: dt.timedelta) -> dt.timedelta | None:
 
 
 def _in_order(source: Source, executions: Sequence[ToolExecution]) -> list[Entry]:
-    told = [from_event(source, event) for event in queries.run_events(source.reader, source.run)]
+    # In the order of cause and effect: what was written by one statement has one time.
+    told = [from_step(source, step) for step in source.run.steps.all()]
     told += [from_execution(execution) for execution in executions]
-    told += [from_step(source, step) for step in source.run.steps.all()]
+    told += [from_event(source, event) for event in queries.run_events(source.reader, source.run)]
     entries = [entry for entry in told if entry is not None]
     return list(_said_once(sorted(entries, key=lambda entry: entry.at or timezone.now())))
 
