@@ -134,5 +134,5 @@ def ask(sql: str, values: Sequence[object]) -> Rows:
     link: Any = connections[DEFAULT_DB_ALIAS]  # `connection` would look this up at every attribute
     link.ensure_connection()
     kept = statement(link.connection, sql)
-    link._prepare_cursor(kept).execute(sql, values)  # noqa: SLF001
+    link._prepare_cursor(kept).execute(sql, values)  # noqa: SLF001  as cursor() does
     return kept.take()

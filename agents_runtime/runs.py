@@ -49,7 +49,7 @@ _locked_pause = Compiled(
     SOME_ID,
 )
 _ANSWER = Write(
-    before=f"moved AS (UPDATE agents_runtime_run SET updated_at = {NOW} WHERE id = %s)",  # noqa: S608
+    before=f"moved AS (UPDATE agents_runtime_run SET updated_at = {NOW} WHERE id = %s)",  # noqa: S608  no value
     sql=f"""
     UPDATE agents_runtime_pause SET status = %s, answers = %s, answered_at = {NOW}
     WHERE id = %s

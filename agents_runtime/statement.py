@@ -66,7 +66,7 @@ class Statement:
         session, transformer = self._session, self._transformer
         pgconn = session.pgconn
         prepared: Any = session._prepared  # noqa: SLF001  it knows what this session has prepared
-        yield from session._start_query()  # noqa: SLF001
+        yield from session._start_query()  # noqa: SLF001  begins what a cursor would
         parameters = transformer.dump_sequence(values, self._formats)
         self.types, formats = transformer.types or (), transformer.formats
         how, name = prepared.get(self)

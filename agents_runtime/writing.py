@@ -2,7 +2,7 @@
 
 A statement costs its way there and back, whatever it does, and a step makes a dozen small changes. What is
 written ``together`` therefore waits, and goes as one statement: when the block ends, when somebody reads or
-changes one of its tables again, or when it has become long. The parts of one statement see nothing of each
+changes one of its tables again. The parts of one statement see nothing of each
 other, so no table is changed by two of them; constraints and triggers are checked as ever.
 
 Rows and defaults are as Django has them. Signals are not sent: nothing here listens to any. Does not live
@@ -312,7 +312,7 @@ def _insertion_of_new(
 def _into(model: type[models.Model], given: tuple[str, ...]) -> tuple[str, str]:
     columns = ", ".join(_column(model, name) for name in given)
     places = ", ".join(["%s"] * len(given))
-    return f"INSERT INTO {_quoted(_meta(model).db_table)} ({columns}) VALUES ", f"({places})"  # noqa: S608
+    return f"INSERT INTO {_quoted(_meta(model).db_table)} ({columns}) VALUES ", f"({places})"  # noqa: S608  no value
 
 
 @cache
@@ -323,7 +323,7 @@ def _change(
     changes += [f"{_column(model, name)} = {NOW}" for name in now]
     key, table = _quoted(_meta(model).pk.column), _quoted(_meta(model).db_table)
     return Write(
-        sql=f"UPDATE {table} SET {', '.join(changes)} WHERE {key} = %s",  # noqa: S608
+        sql=f"UPDATE {table} SET {', '.join(changes)} WHERE {key} = %s",  # noqa: S608  no value
         after=_returning(model, now if returns else ()),
         tables=frozenset({_meta(model).db_table}),
     )

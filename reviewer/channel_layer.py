@@ -86,10 +86,8 @@ class HintLayer(RedisChannelLayer):
             await ear.subscribe(self._told)
             silences, listener = 0, asyncio.current_task()
             while silences < MOST_SILENCES:
-                if (
-                    listener is not None and listener.cancelling()
-                ):  # redis-py takes some of these for a silence
-                    raise asyncio.CancelledError
+                if listener is not None and listener.cancelling():
+                    raise asyncio.CancelledError  # redis-py takes some of these for a silence
                 message = await ear.get_message(timeout=SILENCE)
                 silences = 0 if message else silences + 1
                 if message is None:

@@ -26,7 +26,7 @@ class Request(http_protocol.WebRequest):
 class Channel(HTTPChannel):
     """A connection that sends the head of an answer in one piece, and sets one timer for many requests."""
 
-    def setTimeout(self, period: float | None) -> float | None:  # noqa: N802
+    def setTimeout(self, period: float | None) -> float | None:  # noqa: N802  Twisted's name
         """Let the timer of an idle connection run on while it has a request; what is set next moves it."""
         previous: float | None = self.timeOut
         if period is None:
@@ -35,17 +35,17 @@ class Channel(HTTPChannel):
             super().setTimeout(period)  # type: ignore[no-untyped-call]
         return previous
 
-    def timeoutConnection(self) -> None:  # noqa: N802
+    def timeoutConnection(self) -> None:  # noqa: N802  Twisted's name
         """End the connection if it is idle."""
         if self.timeOut is not None:
             super().timeoutConnection()  # type: ignore[no-untyped-call]
 
-    def connectionLost(self, reason: Failure) -> None:  # type: ignore[override]  # noqa: N802
+    def connectionLost(self, reason: Failure) -> None:  # type: ignore[override]  # noqa: N802  Twisted's name
         """Forget the connection and its timer."""
         super().connectionLost(reason)  # type: ignore[no-untyped-call]
         super().setTimeout(None)  # type: ignore[no-untyped-call]
 
-    def writeHeaders(self, version: bytes, code: bytes, reason: bytes, headers: Headers) -> None:  # noqa: N802
+    def writeHeaders(self, version: bytes, code: bytes, reason: bytes, headers: Headers) -> None:  # noqa: N802  Twisted's name
         """Send it."""
         fields = headers.getAllRawHeaders()
         lines = [name + b": " + value for name, values in fields for value in values]
@@ -64,7 +64,7 @@ class Factory(http_protocol.HTTPFactory):
         protocol.requestFactory = Request
         return protocol
 
-    def acceptableProtocols(self) -> list[bytes]:  # noqa: N802
+    def acceptableProtocols(self) -> list[bytes]:  # noqa: N802  Twisted's name
         """Return what is spoken on such connections."""
         return [b"http/1.1"]
 
