@@ -43,6 +43,7 @@ from agents_runtime.lending import give_back
 from agents_runtime.messages import messages_of, unanswered_calls
 from agents_runtime.models import Run
 from agents_runtime.refusals import pointer
+from agents_runtime.response_schemas import keep_response_schemas
 from agents_runtime.streams import SECONDS_BETWEEN_REPORTS, STREAM_MODE, Listener, Reporter
 from agents_runtime.thread_state import (
     AskAgain,
@@ -61,6 +62,7 @@ EDIT_SECONDS = 30.0
 RESUME = "__resume__"
 CLOSED_CALL = "Nobody decided on this call, and it was not run: the run was given new input instead."
 OUT_OF_TIME = "This step took longer than {seconds} seconds and was ended."
+keep_response_schemas()
 
 
 class Engine:

@@ -1,0 +1,158 @@
+"""Kept response schemas: what is kept checks, tells and shows an answer as what the library makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain.agents.middleware import human_in_the_loop as library
+from langchain_core.tools import BaseTool, StructuredTool, tool
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from agents_runtime.gate import Gate
+from agents_runtime.response_schemas import keep_response_schemas
+from tests.runtime.driving import APPROVE, answer, call, pending, script, start
+
+DECISIONS = ("approve", "edit", "reject", "respond")
+
+
+class Order(BaseModel):
+    """What is ordered."""
+
+    item: str = Field(min_length=1)
+    amount: int = Field(ge=1, le=9)
+
+
+@tool(args_schema=Order)
+def order(item: str, amount: int) -> str:
+    """Order something."""
+    return f"{amount} of {item}"
+
+
+@tool
+def note(text: str, urgent: bool = False) -> str:
+    """Write a note."""
+    return text
+
+
+def by_dict(properties: dict[str, Any]) -> BaseTool:
+    schema = {"title": "remote", "type": "object", "properties": properties, "required": list(properties)}
+    return StructuredTool(name="remote", description="Far away.", args_schema=schema, func=print)
+
+
+TOOLS: list[BaseTool | None] = [order, note, by_dict({"x": {"type": "integer"}}), None]
+ANSWERS = st.one_of(
+    st.none() | st.integers() | st.text(max_size=3),
+    st.fixed_dictionaries({"type": st.sampled_from([*DECISIONS, "other"])}, optional={"message": st.text()}),
+    st.fixed_dictionaries(
+        {
+            "type": st.just("edit"),
+            "edited_action": st.fixed_dictionaries(
+                {
+                    "name": st.sampled_from(["order", "note", "remote"]),
+                    "args": st.dictionaries(
+                        st.sampled_from(["item", "amount", "text", "urgent", "x"]),
+                        st.integers(0, 12) | st.text(max_size=2) | st.booleans(),
+                    ),
+                }
+            ),
+        }
+    ),
+)
+
+
+@contextmanager
+def standing() -> Iterator[None]:
+    with Gate(uuid4(), 1).standing():
+        yield
+
+
+def verdict(schema: Any, answer: object) -> object:
+    try:
+        return TypeAdapter(schema).validate_python(answer)
+    except ValidationError as refused:
+        return str(refused), refused.errors(include_url=False, include_context=False)
+
+
+@pytest.fixture(autouse=True)
+def kept() -> None:
+    keep_response_schemas()
+
+
+@given(st.lists(st.sampled_from(DECISIONS), min_size=1), st.sampled_from(TOOLS), ANSWERS)
+def test_a_kept_schema_takes_and_refuses_what_the_librarys_does_and_in_its_words(
+    allowed: list[str], of: BaseTool | None, answer: object
+) -> None:
+    name = of.name if of else "remote"
+    theirs = library._decision_schema(allowed, name, of)  # type: ignore[arg-type]
+    with standing():
+        ours = library._decision_schema(allowed, name, of)  # type: ignore[arg-type]
+    assert verdict(ours, answer) == verdict(theirs, answer)
+    assert TypeAdapter(ours).json_schema() == TypeAdapter(theirs).json_schema()
+
+
+def test_it_is_made_once_for_a_tool_where_a_gate_stands_and_anew_where_none_does() -> None:
+    with standing():
+        first = library._decision_schema(["approve", "edit"], "order", order)
+        again = library._decision_schema(["approve", "edit"], "order", order)
+    assert first is again
+    assert library._decision_schema(["approve", "edit"], "order", order) is not first
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(lambda: (["edit", "approve"], "order", order), id="order of decisions"),
+        pytest.param(lambda: (["approve"], "order", order), id="decisions"),
+        pytest.param(lambda: (["approve", "edit"], "buy", order), id="name"),
+        pytest.param(lambda: (["approve", "edit"], "order", note), id="tool"),
+        pytest.param(lambda: (["approve", "edit"], "order", None), id="no tool"),
+    ],
+)
+def test_what_differs_has_a_schema_of_its_own(other: Callable[[], tuple[Any, str, Any]]) -> None:
+    with standing():
+        first = library._decision_schema(["approve", "edit"], "order", order)
+        assert library._decision_schema(*other()) is not first
+
+
+def test_a_tool_whose_arguments_change_is_asked_about_anew() -> None:
+    remote = by_dict({"x": {"type": "integer"}})
+    changing = StructuredTool.from_function(func=lambda item: item, name="order", description="Order.")
+    with standing():
+        first, theirs = (library._decision_schema(["edit"], one.name, one) for one in (remote, changing))
+        remote.args_schema["properties"]["y"] = {"type": "string"}  # type: ignore[index]
+        changing.args_schema = Order
+        second, others = (library._decision_schema(["edit"], one.name, one) for one in (remote, changing))
+    assert first is not second
+    assert theirs is not others
+    assert "y" in str(TypeAdapter(second).json_schema())
+    assert "amount" in str(TypeAdapter(others).json_schema())
+
+
+def test_to_keep_them_twice_changes_nothing() -> None:
+    before = library._decision_schema
+    keep_response_schemas()
+    assert library._decision_schema is before
+
+
+@pytest.mark.usefixtures("runtime")
+def test_the_library_asks_for_a_schema_where_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contract: per-call mode gets its schemas by this name, in a pause and after it, with a gate."""
+    kept_ones = list[object]()
+    keeps = library._decision_schema
+
+    def noted(*given: Any) -> Any:
+        kept_ones.append(keeps(*given))
+        return kept_ones[-1]
+
+    monkeypatch.setattr(library, "_decision_schema", noted)
+    for _ in range(2):
+        run = start("t-per-call", script([call("pay", to="Ada", amount=5)]))
+        assert answer(pending(run), APPROVE).status == "finished"
+    assert len(kept_ones) == 4
+    assert len(set(map(id, kept_ones))) == 1
