@@ -90,7 +90,8 @@ def have_unrun_positions(pause: Pause) -> bool:
 
 
 def _are_left(pause: Pause, ends: Collection[str]) -> bool:
-    ended = {execution.position for execution in _of_pause.rows(pause.pk) if execution.status in ends}
+    tried = _of_pause.rows(pause.pk) if pause.tried is None else pause.tried
+    ended = {execution.position for execution in tried if execution.status in ends}
     answers = pause.answer_list
     return any(
         allowed_arguments(call, answer)[0] and position not in ended

@@ -25,7 +25,7 @@ from django.dispatch import receiver
 from psycopg.sql import Literal
 
 from agents_runtime.direct import PLAN_ONCE
-from agents_runtime.statement import PLACE, Rows, statement
+from agents_runtime.statement import PLACE, Flight, Rows
 
 Row = TypeVar("Row", bound=models.Model)
 SOME_ID = UUID("5c0c9d0b-7a0e-4c43-9f5e-3a1d1f0f6b7e")
@@ -62,13 +62,21 @@ class Compiled(Generic[Row]):
 
     def rows(self, *values: object) -> list[Row]:
         """Return the rows for these values. A query that locks is to be asked inside a transaction."""
-        shape = self._shape or self._compile()
-        found = ask(shape.sql, [values[which] for which in shape.places])
-        return [self._row(shape, one) for one in found]
+        return self.made_of(ask(*self.asked(*values)))
 
     def first(self, *values: object) -> Row | None:
         """Return the first row for these values, if any."""
         return next(iter(self.rows(*values)), None)
+
+    def asked(self, *values: object) -> tuple[str, Sequence[object]]:
+        """Return the statement and the values of its places."""
+        shape = self._shape or self._compile()
+        return shape.sql, [values[which] for which in shape.places]
+
+    def made_of(self, found: Rows) -> list[Row]:
+        """Return the rows of the model that these rows of the statement stand for."""
+        shape = self._shape or self._compile()
+        return [self._row(shape, one) for one in found]
 
     def _row(self, shape: _Shape, found: tuple[Any, ...]) -> Row:
         row = cast(type[Row], self._model).from_db(DEFAULT_DB_ALIAS, shape.names, found[shape.columns])
@@ -126,13 +134,26 @@ def _get_ready(connection: Any, **_: Any) -> None:
         session.execute(f"SET {PLAN_ONCE}")
 
 
-def ask(sql: str, values: Sequence[object]) -> Rows:
+def rows_of_all(*asked: tuple[Compiled[Any], Sequence[object]]) -> list[list[Any]]:
+    """Return the rows of several queries for these values; they go to the server together, in this order."""
+    found = ask_all([query.asked(*values) for query, values in asked])
+    return [query.made_of(rows) for (query, _), rows in zip(asked, found, strict=True)]
+
+
+def ask(sql: str, values: Sequence[object], *, commits: bool = False) -> Rows:
     """Run a statement over Django's connection, and return what it returns.
 
     As with a cursor of Django's, transactions and wrappers are looked after, and errors are Django's.
+    ``commits``: it is the last one of the outermost transaction. It commits that, and Django then does not.
     """
+    return ask_all([(sql, values)], commits=commits)[0]
+
+
+def ask_all(asked: Sequence[tuple[str, Sequence[object]]], *, commits: bool = False) -> list[Rows]:
+    """Run several statements, which go to the server together; each sees what those before it did."""
     link: Any = connections[DEFAULT_DB_ALIAS]  # `connection` would look this up at every attribute
     link.ensure_connection()
-    kept = statement(link.connection, sql)
-    link._prepare_cursor(kept).execute(sql, values)  # noqa: SLF001  as cursor() does
-    return kept.take()
+    flight = Flight(link.connection, asked, commits=commits)
+    shown = "; ".join([sql for sql, _ in asked])
+    link._prepare_cursor(flight).execute(shown, [value for _, values in asked for value in values])  # noqa: SLF001  as cursor() does
+    return flight.rows

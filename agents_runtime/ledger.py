@@ -228,6 +228,7 @@ def close_call(
             *(execution.replay_type, execution.replay, execution.next_grant),
             *(execution.pk, epoch),
             then=check,
+            may_refuse=True,
         )
         get_desk().tool_finished(execution)
 
@@ -452,6 +453,6 @@ def _start(
         grant=grant,
         epoch=call.epoch,
     )
-    get_desk().tool_started(execution)  # before the row, whose key is asked for at once: so both go together
-    insert(execution)
+    get_desk().tool_started(execution)
+    insert(execution, waits=True)
     return Started(execution)

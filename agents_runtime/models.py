@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import pgtrigger
@@ -104,7 +105,8 @@ class Run(models.Model):
     """One LangGraph thread of one agent, from its first input to its end.
 
     ``moment`` is on locked runs only: the time of the transaction that holds the lock. Whether it has any
-    pauses, and attempts that were started, is on those that are locked for a turn.
+    pauses is on those that are read for a step; that, and whether it has attempts that were started, on those
+    that are locked for a turn.
     """
 
     moment: dt.datetime
@@ -270,7 +272,12 @@ class RunStep(models.Model):
 
 
 class Pause(models.Model):
-    """One interrupt that a run waits at, or waited at."""
+    """One interrupt that a run waits at, or waited at.
+
+    ``tried`` are the attempts at its calls, with their positions and statuses, where a turn has read them.
+    """
+
+    tried: Sequence[ToolExecution] | None = None
 
     class Kind(models.TextChoices):
         """The shape of the interrupt."""

@@ -9,10 +9,10 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from agents_runtime.canonical import storable
-from agents_runtime.compiled import SOME_ID, Compiled
+from agents_runtime.compiled import SOME_ID, Compiled, rows_of_all
 from agents_runtime.errors import NotFound, StaleEpoch
 from agents_runtime.models import LONG_TEXTS_OF_RUN, Pause, Run, ToolExecution
-from agents_runtime.states import OPEN_PAUSE, ExecutionStatus
+from agents_runtime.states import OPEN_PAUSE, ExecutionStatus, PauseStatus
 from agents_runtime.writing import update
 
 TABLE = Run._meta.db_table  # noqa: SLF001  Django documents it as public
@@ -32,8 +32,12 @@ CHANGEABLE = (
     "finished_at",
 )
 _NOT_FOR_A_STEP = sorted({*LONG_TEXTS_OF_RUN} - {"state", "agent__gates", "agent__tools"})
+_HAS_PAUSES = {"has_pauses": Exists(Pause.objects.filter(run=OuterRef("pk")))}
 _run = Compiled(
-    lambda run_id: Run.objects.select_related("agent").defer(*_NOT_FOR_A_STEP).filter(pk=run_id), SOME_ID
+    lambda run_id: (
+        Run.objects.select_related("agent").defer(*_NOT_FOR_A_STEP).annotate(**_HAS_PAUSES).filter(pk=run_id)
+    ),
+    SOME_ID,
 )
 # In mappings, because the types' plugin knows no annotation that a model declares.
 _SEEN_WITH_A_LOCK = {"moment": Now()}
@@ -44,13 +48,20 @@ def _locked(run_id: UUID) -> QuerySet[Run]:
 
 
 _locked_run = Compiled(lambda run_id: _locked(run_id).select_related("agent"), SOME_ID)
-_SEEN_IN_A_TURN = {
-    "has_pauses": Exists(Pause.objects.filter(run=OuterRef("pk"))),
+_SEEN_IN_A_TURN = _HAS_PAUSES | {
     "has_started": Exists(ToolExecution.objects.filter(run=OuterRef("pk"), status=ExecutionStatus.STARTED)),
 }
 _locked_for_turn = Compiled(lambda run_id: _locked(run_id).annotate(**_SEEN_IN_A_TURN), SOME_ID)
 _locked_open_pauses = Compiled(
     lambda run_id: Pause.objects.select_for_update().filter(run=run_id, status__in=OPEN_PAUSE), SOME_ID
+)
+MAY_BE_TRIED = (PauseStatus.DELIVERING, PauseStatus.FAILED)
+"""Pauses of which it is asked how far their calls have come."""
+_tried = Compiled(
+    lambda run_id: ToolExecution.objects.filter(pause__run=run_id, pause__status__in=MAY_BE_TRIED).only(
+        "pause", "position", "status"
+    ),
+    SOME_ID,
 )
 _locked_pause = Compiled(lambda pause_id: Pause.objects.select_for_update().filter(pk=pause_id), SOME_ID)
 
@@ -74,16 +85,28 @@ def lock_run(run_id: UUID, epoch: int | None = None) -> Run:
     return run if epoch is None else _in_epoch(run, epoch)
 
 
-def lock_for_turn(seen: Run, epoch: int) -> Run:
-    """Lock a run of this epoch, and see whether it has pauses, and attempts that were started.
+def lock_for_turn(seen: Run, epoch: int) -> tuple[Run, list[Pause]]:
+    """Lock a run of this epoch and its open pauses; see whether it has attempts that were started.
 
     Its agent is the one that it was seen with: the step runs as that says, too.
     Only the worker that holds the run in its present epoch adds any, so what is seen before the row is locked
     is so still: that worker is the one who asks, and the gate of its step lets nothing begin any more.
     """
-    run = _in_epoch(_existing(_locked_for_turn.first(seen.pk)), epoch)
+    if not seen.has_pauses:
+        run = _in_epoch(_existing(_locked_for_turn.first(seen.pk)), epoch)
+        run.agent = seen.agent
+        return run, open_pauses(run) if run.has_pauses else []
+    of_run = [seen.pk]
+    runs, pauses, executions = rows_of_all(
+        (_locked_for_turn, of_run), (_locked_open_pauses, of_run), (_tried, of_run)
+    )
+    run = _in_epoch(_existing(next(iter(runs), None)), epoch)
     run.agent = seen.agent
-    return run
+    for pause in pauses:
+        pause.run = run
+        if pause.status in MAY_BE_TRIED:
+            pause.tried = [execution for execution in executions if execution.pause_id == pause.pk]
+    return run, pauses
 
 
 def _in_epoch(run: Run, epoch: int) -> Run:

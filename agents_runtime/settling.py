@@ -92,8 +92,11 @@ class _Settlement:
         return {pause.status for pause in self.pauses if pause.is_open}
 
 
-def settle(run: Run, state: ThreadState, step: Step | None = None) -> list[Pause]:
-    """Bring the records into line with the thread; return the pauses of a run that goes on."""
+def settle(run: Run, pauses: list[Pause], state: ThreadState, step: Step | None = None) -> list[Pause]:
+    """Bring the records into line with the thread; return the open pauses of a run that goes on.
+
+    ``pauses`` are those that are open now, locked with their run.
+    """
     if run.status == RunStatus.CANCELLED:
         attempts.give_up(run)
     if run.status in AT_REST:
@@ -102,7 +105,7 @@ def settle(run: Run, state: ThreadState, step: Step | None = None) -> list[Pause
         _settle_without_thread(run, step)
         return []
     doubts = attempts.mark_doubts(run) if run.has_started else attempts.NO_DOUBTS
-    settlement = _Settlement(run, state, step, open_pauses(run) if run.has_pauses else [])
+    settlement = _Settlement(run, state, step, open_pauses(run) if doubts.new else pauses)
     _note_state(settlement)
     _close_pauses(settlement)
     _open_pauses(settlement)

@@ -107,15 +107,15 @@ def turn(seen: Run, epoch: int, state: ThreadState, step: Step | None = None) ->
 
     Raises ``StaleEpoch`` if another worker holds the thread now; then nothing is written.
     """
-    run = lock_for_turn(seen, epoch)
+    run, pauses = lock_for_turn(seen, epoch)
     before = changeable(run)
     if step is not None:
         streams.keep(run, step.outcome.steps)
     if step is None and run.status != RunStatus.CANCELLED and (reason := _lost_step(run, state)):
         fail(run, reason, Trouble.PLACE)
-        pauses: Sequence[Pause] = ()
+        pauses = []
     else:
-        pauses = settle(run, state, step)
+        pauses = settle(run, pauses, state, step)
     if _was_stored(run) and not state.exists:
         fail(run, GONE, Trouble.CHECKPOINT)
     delivery = _begin(run, epoch, pauses, state)

@@ -24,6 +24,7 @@ from psycopg.rows import DictRow, dict_row
 
 from agents_runtime.direct import conninfo
 from agents_runtime.records import TABLE
+from agents_runtime.statement import run
 
 HELD = """
     SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks
@@ -31,14 +32,13 @@ HELD = """
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 TAKE = f"""
-    WITH taken AS MATERIALIZED (SELECT pg_try_advisory_lock(%(key)s) AS is_ours),
+    WITH taken AS MATERIALIZED (SELECT pg_try_advisory_lock(%s) AS is_ours),
     raised AS (
-        UPDATE public.{TABLE} SET epoch = epoch + 1 FROM taken WHERE id = %(run)s AND is_ours RETURNING epoch
+        UPDATE public.{TABLE} SET epoch = epoch + 1 FROM taken WHERE id = %s AND is_ours RETURNING epoch
     )
     SELECT is_ours, epoch FROM taken LEFT JOIN raised ON true
 """  # noqa: S608  our own table's name
-
-
+UNLOCK = "SELECT pg_advisory_unlock(%s)"
 LIKE_A_SAVER: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 0}
 """What the library asks of a connection that its savers use."""
 
@@ -81,19 +81,19 @@ def lock_key(run_id: UUID) -> int:
 
 def _take(run_id: UUID) -> tuple[bool, int | None]:
     """Take the lock if it is free; return whether it is ours now, and the run's new epoch if there is one."""
-    values = {"key": lock_key(run_id), "run": run_id}
+    values = lock_key(run_id), run_id
     try:
-        row = connection().execute(TAKE, values).fetchone()
+        found = run(connection(), TAKE, *values)
     except psycopg.OperationalError:  # the server closed it while it was idle
         close()
-        row = connection().execute(TAKE, values).fetchone()
-    assert row is not None
-    return bool(row["is_ours"]), row["epoch"]
+        found = run(connection(), TAKE, *values)
+    ((is_ours, epoch),) = found
+    return is_ours, epoch
 
 
 def _unlock(run_id: UUID) -> None:
     try:
-        connection().execute("SELECT pg_advisory_unlock(%s)", [lock_key(run_id)])
+        run(connection(), UNLOCK, lock_key(run_id))
     except psycopg.Error:  # its end is the lock's end
         close()
 

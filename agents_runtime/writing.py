@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -59,6 +59,7 @@ class _Gathered:
         self._parts: dict[Write, list[Sequence[object]]] = {}
         self._tables: set[str] = set()
         self._returning: tuple[Write, Then] | None = None
+        self._may_be_refused = False
         self._failure: BaseException | None = None
 
     def __call__(
@@ -72,7 +73,9 @@ class _Gathered:
             self.flush()
         return execute(sql, params, many, context)
 
-    def add(self, write: Write, values: Sequence[object], then: Then | None) -> None:
+    def add(
+        self, write: Write, values: Sequence[object], then: Then | None = None, *, may_refuse: bool = False
+    ) -> None:
         """Let a write wait, after those it cannot go with."""
         others = self._parts.get(write, ())
         is_one_more = bool(others) and bool(write.row) and len(others) < MOST_ROWS
@@ -81,7 +84,7 @@ class _Gathered:
         if then is not None:
             if self._returning is not None:
                 self.flush()
-            self._returning = write, then
+            self._returning, self._may_be_refused = (write, then), may_refuse
         self._parts.setdefault(write, []).append(values)
         self._tables |= write.tables
 
@@ -89,22 +92,23 @@ class _Gathered:
         """Let go of what waits, and of what failed: the transaction does not come about."""
         self._parts, self._tables, self._returning, self._failure = {}, set(), None, None
 
-    def finish(self) -> None:
-        """Write what waits; raise what failed before, whoever took that for an error of theirs.
+    def finish(self, *, commits: bool) -> None:
+        """Write what waits, and commit with it; raise what failed before, whoever took that for theirs.
 
-        PostgreSQL would answer a commit without an error, and roll back.
+        PostgreSQL would answer a commit without an error, and roll back. Where somebody may refuse what was
+        returned, Django commits after that.
         """
-        self.flush()
         if self._failure is not None:
             raise self._failure
+        self.flush(commits=commits and not (self._returning and self._may_be_refused))
 
-    def flush(self) -> None:
+    def flush(self, *, commits: bool = False) -> None:
         """Write what waits. Who is told what it returned writes nothing: nobody would see that it waits."""
         parts, returning = self._parts, self._returning
         self._parts, self._tables, self._returning = {}, set(), None
         try:
             if parts:
-                _write(parts, returning)
+                _write(parts, returning, commits=commits)
             assert not self._parts
         except BaseException as failure:
             self._failure = failure
@@ -130,27 +134,32 @@ def together() -> Iterator[None]:
 
     What the database fills in of a row is read when it is first asked for.
     """
+    link = connections[DEFAULT_DB_ALIAS]
+    is_outermost = not link.in_atomic_block
     with transaction.atomic():
         if _waiting.gathered is not None:
             yield
             return
-        wrappers = connections[DEFAULT_DB_ALIAS].execute_wrappers
+        wrappers = link.execute_wrappers
         gathered = _waiting.gathered = _Gathered()
         wrappers.append(gathered)
         try:
             yield
-            gathered.finish()
+            gathered.finish(commits=is_outermost)
         finally:
             wrappers.remove(gathered)
             _waiting.gathered = None
 
 
-def write(what: Write, *values: object, then: Then | None = None) -> None:
-    """Make a change, at once or together with others; ``then`` gets the rows that it returns."""
+def write(what: Write, *values: object, then: Then | None = None, may_refuse: bool = False) -> None:
+    """Make a change, at once or together with others; ``then`` gets the rows that it returns.
+
+    ``may_refuse``: it may raise, so that the transaction does not come about.
+    """
     if _waiting.gathered is None:
         _write({what: [values]}, (what, then) if then else None)
     else:
-        _waiting.gathered.add(what, values, then)
+        _waiting.gathered.add(what, values, then, may_refuse=may_refuse)
 
 
 def write_at_once(what: Write, *values: object) -> Found:
@@ -169,16 +178,22 @@ def write_rows(what: Write, rows: Sequence[Sequence[object]]) -> None:
             _write({what: list(rows[start : start + MOST_ROWS])})
         return
     for row in rows:
-        _waiting.gathered.add(what, row, None)
+        _waiting.gathered.add(what, row)
 
 
-def insert(row: Row) -> Row:
-    """Insert a new row and return it. A key that the database counts is set on it at once, whatever waits."""
+def insert(row: Row, *, waits: bool = False) -> Row:
+    """Insert a new row and return it. A key that the database counts is set on it at once, whatever waits.
+
+    ``waits``: it is enough if that is there once the transaction has ended.
+    """
     given = _given(row)
     names = tuple(given)
     filled_in = _filled_in(type(row), names)
     if _waiting.gathered is None or _meta(row).pk.attname in filled_in:
-        _set(row, filled_in, write_at_once(_insertion(type(row), names, filled_in), *given.values()))
+        what = _insertion(type(row), names, filled_in)
+        write(what, *given.values(), then=partial(_set, row, filled_in))
+        if _waiting.gathered is not None and not waits:
+            _waiting.gathered.flush()
     else:
         write(_insertion(type(row), names), *given.values())
         read_when_asked(row, *filled_in)
@@ -218,13 +233,18 @@ def read_when_asked(row: models.Model, *names: str) -> None:
         vars(row).pop(name, None)
 
 
-def _write(parts: dict[Write, list[Sequence[object]]], returning: tuple[Write, Then] | None = None) -> None:
+def _write(
+    parts: dict[Write, list[Sequence[object]]],
+    returning: tuple[Write, Then] | None = None,
+    *,
+    commits: bool = False,
+) -> None:
     """Run the statement that these writes make; the one that returns rows comes last in it."""
     if returning is not None:
         last, then = returning
         parts[last] = parts.pop(last)
     sql = _merged(tuple((what, len(rows)) for what, rows in parts.items()))
-    found = ask(sql, [value for rows in parts.values() for row in rows for value in row])
+    found = ask(sql, [value for rows in parts.values() for row in rows for value in row], commits=commits)
     if returning is not None:
         then(found)
 

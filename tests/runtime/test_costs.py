@@ -14,7 +14,7 @@ from psycopg._connection_base import BaseConnection
 from agents_runtime import ledger, runs, steps, thread_lock
 from agents_runtime.gate import interrupt_ids
 from agents_runtime.models import Run
-from agents_runtime.statement import Statement
+from agents_runtime.statement import Flight
 from reviewer.decisions import decide
 from reviewer.models import ReviewTask
 from tests.cast import Cast
@@ -26,34 +26,39 @@ INPUT = script([call("pay", to="Ada", amount=5)])
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count what is sent to PostgreSQL from this process, over whatever connection."""
+    """Count what this process sends to PostgreSQL, over whatever connection, and how often it waits."""
     counts: Counter[str] = Counter()
-    execute, execute_many, run, command = (
+    execute, execute_many, flight, command = (
         psycopg.Cursor.execute,
         psycopg.Cursor.executemany,
-        Statement.execute,
+        Flight.execute,
         BaseConnection._exec_command,
     )
 
     def counted(self: Any, *arguments: Any, **options: Any) -> Any:
         counts["statements"] += 1
+        counts["waits"] += 1
         return execute(self, *arguments, **options)
 
-    def counted_run(self: Any, *arguments: Any) -> None:
-        counts["statements"] += 1
-        run(self, *arguments)
+    def counted_flight(self: Any, *arguments: Any) -> None:
+        counts["statements"] += len(self._asked)
+        counts["COMMIT"] += self._commits
+        counts["waits"] += 1
+        flight(self, *arguments)
 
     def counted_many(self: Any, *arguments: Any, **options: Any) -> Any:
         counts["statements"] += 1
+        counts["waits"] += 1
         return execute_many(self, *arguments, **options)
 
     def counted_command(self: Any, text: Any, *arguments: Any, **options: Any) -> Generator[Any, Any, Any]:
         counts[bytes(text).decode().split()[0]] += 1
+        counts["waits"] += 1
         return command(self, text, *arguments, **options)
 
     monkeypatch.setattr(psycopg.Cursor, "execute", counted)
     monkeypatch.setattr(psycopg.Cursor, "executemany", counted_many)
-    monkeypatch.setattr(Statement, "execute", counted_run)
+    monkeypatch.setattr(Flight, "execute", counted_flight)
     monkeypatch.setattr(BaseConnection, "_exec_command", counted_command)
     return counts
 
@@ -89,12 +94,12 @@ def test_a_run_takes_so_many_statements_and_no_more(cast: Cast, sent: Counter[st
     sent.clear()
     steps.advance(run.pk)
     finishing = Counter(sent)
-    assert starting["statements"] == 18
-    assert starting["COMMIT"] == 3
-    assert deciding["statements"] == 6
-    assert deciding["COMMIT"] == 1
-    assert finishing["statements"] == 19
-    assert finishing["COMMIT"] == 4
+    told = ("statements", "COMMIT", "waits")
+    assert [[part[name] for name in told] for part in (starting, deciding, finishing)] == [
+        [18, 3, 18],
+        [6, 1, 6],
+        [20, 4, 17],
+    ]
 
 
 def test_a_call_that_needs_no_decision_is_let_through_by_two_statements(
