@@ -10,7 +10,8 @@ It is kept for calls before which a gate stands. Anywhere else the library is as
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, wraps
+from copy import deepcopy
+from functools import cached_property, lru_cache, wraps
 from typing import Any
 
 from langchain.agents.middleware import human_in_the_loop as library
@@ -34,31 +35,34 @@ def keep_response_schemas() -> None:
 
 def _kept(make: Make) -> Make:
     @lru_cache(maxsize=MOST_KEPT)
-    def made_once(allowed: Sequence[str], name: str, tool: _Tool) -> type:
-        return _with_schema(TypeAdapter[Any](make(allowed, name, tool.tool)).core_schema)
+    def made_once(allowed: Sequence[str], name: str, tool: _Arguments | None) -> type:
+        return _with_schema(TypeAdapter[Any](make(allowed, name, tool)).core_schema)
 
     @wraps(make)
     def decision_schema(allowed: Sequence[str], name: str, tool: BaseTool | None = None) -> Any:
         if standing_gate() is None:
             return make(allowed, name, tool)
-        return made_once(tuple(allowed), name, _Tool(tool))
+        return made_once(tuple(allowed), name, _Arguments(tool.tool_call_schema) if tool else None)
 
     return decision_schema
 
 
-class _Tool:
-    """A tool; any other one that takes the same arguments is the same."""
+class _Arguments:
+    """What a tool takes: all that the schema of an answer asks of it. One that is a dict may be changed."""
 
-    def __init__(self, tool: BaseTool | None) -> None:
-        self.tool = tool
-        takes = tool.tool_call_schema if tool else None
-        self._takes = encode_in_order(takes) if isinstance(takes, dict) else takes
+    def __init__(self, schema: Any) -> None:
+        self._key = encode_in_order(schema) if isinstance(schema, dict) else schema
+        self._schema = schema
+
+    @cached_property
+    def tool_call_schema(self) -> Any:
+        return deepcopy(self._schema) if isinstance(self._schema, dict) else self._schema
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Tool) and self._takes == other._takes
+        return isinstance(other, _Arguments) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash(self._takes)
+        return hash(self._key)
 
 
 def _with_schema(schema: CoreSchema) -> type:

@@ -145,7 +145,7 @@ def together() -> Iterator[None]:
         wrappers.append(gathered)
         try:
             yield
-            gathered.finish(commits=is_outermost)
+            gathered.finish(commits=is_outermost and link.commit_on_exit)
         finally:
             wrappers.remove(gathered)
             _waiting.gathered = None

@@ -48,8 +48,8 @@ MUTANTS = (
     Mutant(
         "thread lock",
         "agents_runtime/thread_lock.py",
-        "SELECT pg_try_advisory_lock(%(key)s) AS is_ours",
-        "SELECT %(key)s::bigint IS NOT NULL AS is_ours",
+        "SELECT pg_try_advisory_lock(%s) AS is_ours",
+        "SELECT %s::bigint IS NOT NULL AS is_ours",
     ),
     Mutant(
         "epoch check of a turn",

@@ -14,6 +14,7 @@ from agents_runtime.errors import StaleEpoch
 from agents_runtime.fence import Fence
 from agents_runtime.gate import interrupt_ids
 from agents_runtime.models import Pause, Run
+from agents_runtime.records import read_run
 from agents_runtime.states import ExecutionStatus
 from agents_runtime.steps import turn
 from agents_runtime.thread_state import GateStop, GiveAnswer, ThreadState
@@ -133,7 +134,7 @@ def test_a_worker_with_an_old_epoch_starts_no_tool_and_settles_nothing() -> None
     assert isinstance(stop, GateStop)
     assert stop.kind == "stale"
     with pytest.raises(StaleEpoch):
-        turn(run, run.epoch - 1, state)
+        turn(read_run(run.pk), run.epoch - 1, state)
     started = ledger.open_call(a_call(run, epoch=run.epoch))
     assert isinstance(started, ledger.Started)
     Run.objects.filter(pk=run.pk).update(epoch=run.epoch + 1)

@@ -132,6 +132,10 @@ def test_a_tool_whose_arguments_change_is_asked_about_anew() -> None:
     assert theirs is not others
     assert "y" in str(TypeAdapter(second).json_schema())
     assert "amount" in str(TypeAdapter(others).json_schema())
+    assert (
+        "y"
+        not in TypeAdapter(first).json_schema()["$defs"]["EditedAction"]["properties"]["args"]["properties"]
+    )
 
 
 def test_to_keep_them_twice_changes_nothing() -> None:
