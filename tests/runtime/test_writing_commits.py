@@ -50,8 +50,9 @@ def test_a_row_whose_key_may_wait_goes_with_the_commit_and_has_its_key_then(comm
     commands.clear()
     with together():
         made = insert(step(run, "one"), waits=True)
-        assert made.pk is None
+        meanwhile: object = made.pk
     assert commands == []
+    assert meanwhile is None
     assert (made.pk, made.at) == RunStep.objects.values_list("pk", "at").get(run=run)
 
 
