@@ -146,7 +146,7 @@ def guard_may_decide(task: ReviewTask, *, by: User, subject: str = "") -> None:
         raise NotAllowed(_("Whoever started a run cannot decide its tasks."))
     if task.run.is_directed_by(by.reference):
         raise NotAllowed(_("Whoever gave a run input cannot decide its tasks."))
-    if permissions.is_member(by, task.queue_id):
+    if permissions.is_member(by, task.queue_id, found=None if subject else task.member):
         return
     if subject:
         raise NotAllowed(

@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _
 
 from agents_runtime import runs as front_door
 from agents_runtime.canonical import storable
-from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, Row
+from agents_runtime.compiled import SOME_ID, SOME_NUMBER, Compiled, Row, rows_of_all
 from agents_runtime.models import LONG_TEXTS_OF_RUN, AgentSpec, Pause, RegistrationProblem, Run, ToolExecution
 from agents_runtime.states import OPEN_PAUSE, ExecutionStatus, PauseStatus, RunStatus
 from reviewer.accounts import permissions
@@ -110,8 +110,13 @@ class _BySight(Generic[Row]):
 
     def first(self, user: User, key: UUID) -> Row | None:
         """Return it, if there is any that this person may see."""
+        query, values = self.asked(user, key)
+        return query.first(*values)
+
+    def asked(self, user: User, key: UUID) -> tuple[Compiled[Row], Sequence[object]]:
+        """Return the query for this person, and its values."""
         read = self._any if permissions.sees_all_queues(user) else self._seen
-        return read.first(key, user.pk, user.reference)
+        return read, (key, user.pk, user.reference)
 
 
 # Tasks
@@ -184,12 +189,24 @@ def _locked_whole(tasks: QuerySet[ReviewTask]) -> QuerySet[ReviewTask]:
 
 
 _locked_task = _BySight(lambda user, task_id: _locked_whole(visible_tasks(user).filter(pk=task_id)))
+_memberships = Compiled(
+    lambda user_id, task_id: (
+        QueueMembership.objects.filter(user=user_id, queue__tasks=task_id).only("pk").order_by()
+    ),
+    SOME_NUMBER,
+    SOME_ID,
+)
 
 
 def lock_whole(user: User, task_id: UUID) -> ReviewTask:
-    """Lock one task with its run and its pause, or raise ``NotFound``; its run's ``moment`` says when."""
-    task = _existing_task(_locked_task.first(user, task_id))
+    """Lock one task with its run and its pause, or raise ``NotFound``; its run's ``moment`` says when.
+
+    Whether this person belongs to its queue is looked at after that, by its own statement: as it is then.
+    """
+    tasks, memberships = rows_of_all(_locked_task.asked(user, task_id), (_memberships, (user.pk, task_id)))
+    task = _existing_task(next(iter(tasks), None))
     task.pause.run, task.run.moment = task.run, vars(task).pop("moment")
+    task.member = user.pk if memberships else 0
     return task
 
 

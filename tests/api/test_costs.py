@@ -85,7 +85,7 @@ def test_a_decision_takes_a_statement_for_each_thing_it_keeps(
     assert spent(decide) == {
         "statements": 5,  # token, task, membership, decision, and what follows from it
         "COMMIT": 1,
-        "waits": 5,
+        "waits": 4,
     }
 
 

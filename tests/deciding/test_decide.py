@@ -14,7 +14,7 @@ from agents_runtime.states import PauseStatus
 from reviewer import claims
 from reviewer.decisions import decide
 from reviewer.errors import Conflict, Invalid, NotAllowed, NotFound
-from reviewer.models import AuditEvent, Decision, Outcome, ReviewTask
+from reviewer.models import AuditEvent, Decision, Outcome, QueueMembership, ReviewTask
 from tests.cast import Cast
 from tests.deciding.making import (
     APPROVE,
@@ -26,6 +26,8 @@ from tests.deciding.making import (
     question,
     refund,
 )
+from tests.runtime.driving import at_once
+from tests.runtime.locking import outsider, wait_for_whoever_asks
 
 
 def test_a_decision_its_evidence_and_the_answer_are_stored_together(cast: Cast) -> None:
@@ -251,6 +253,31 @@ def test_the_application_holds_no_right_to_change_evidence(table: str, right: st
             "SELECT has_table_privilege(%s, %s), has_table_privilege(%s, 'INSERT')", [table, right, table]
         )
         assert cursor.fetchone() == (False, True)
+
+
+def test_who_leaves_the_queue_while_their_decision_waits_for_its_turn_is_refused(
+    cast: Cast, committed_db: None
+) -> None:
+    task = open_refund(by=cast.developer)
+    refused: list[BaseException] = []
+
+    def decide_now() -> None:
+        with pytest.raises(NotAllowed) as raised:
+            decide(task.pk, by=cast.lead, answer=APPROVE, digest=task.digest)
+        refused.append(raised.value)
+
+    # A lead who was assigned the task sees it without the queue, too: it is the membership that decides.
+    ReviewTask.objects.filter(pk=task.pk).update(assigned_to=cast.lead)
+    QueueMembership.objects.get_or_create(user=cast.lead, queue=task.queue)
+    waiting = threading.Thread(target=at_once, args=(decide_now,))
+    with outsider("SELECT FROM agents_runtime_run WHERE id = %s FOR UPDATE", task.run_id) as other:
+        waiting.start()
+        wait_for_whoever_asks()
+        other.execute("DELETE FROM reviewer_queuemembership WHERE user_id = %s", [cast.lead.pk])
+        other.commit()
+    waiting.join()
+    assert len(refused) == 1
+    assert not Decision.objects.exists()
 
 
 def test_an_edit_is_held_to_the_tools_own_schema_where_the_request_has_none(cast: Cast) -> None:
