@@ -228,7 +228,6 @@ def close_call(
             *(execution.replay_type, execution.replay, execution.next_grant),
             *(execution.pk, epoch),
             then=check,
-            may_refuse=True,
         )
         get_desk().tool_finished(execution)
 

@@ -19,7 +19,6 @@ from langchain_core.tools import BaseTool
 from pydantic import TypeAdapter
 from pydantic_core import CoreSchema
 
-from agents_runtime.canonical import encode_in_order
 from agents_runtime.gate import standing_gate
 
 MOST_KEPT = 256
@@ -42,7 +41,8 @@ def _kept(make: Make) -> Make:
     def decision_schema(allowed: Sequence[str], name: str, tool: BaseTool | None = None) -> Any:
         if standing_gate() is None:
             return make(allowed, name, tool)
-        return made_once(tuple(allowed), name, _Arguments(tool.tool_call_schema) if tool else None)
+        arguments = _Arguments(tool.tool_call_schema) if tool and "edit" in allowed else None
+        return made_once(tuple(allowed), name, arguments)
 
     return decision_schema
 
@@ -51,7 +51,7 @@ class _Arguments:
     """What a tool takes: all that the schema of an answer asks of it. One that is a dict may be changed."""
 
     def __init__(self, schema: Any) -> None:
-        self._key = encode_in_order(schema) if isinstance(schema, dict) else schema
+        self._key = repr(schema) if isinstance(schema, dict) else schema
         self._schema = schema
 
     @cached_property

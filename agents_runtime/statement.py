@@ -13,6 +13,7 @@ A transaction pooler that knows no prepared statements cannot have that: ``COUNT
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from psycopg._preparing import Prepare
 from psycopg.abc import PQGen
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.generators import execute, fetch, fetch_many, send
-from psycopg.pq import ExecStatus, Format, TransactionStatus
+from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 Session = psycopg.Connection[Any]
@@ -37,6 +38,7 @@ MOST_KEPT = 500
 """Statements of one session: those with many rows come in as many forms as there are numbers of rows."""
 SUCCEEDED = frozenset({ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK})
 COMMIT = b"COMMIT"
+SECONDS_TO_CANCEL = 5.0
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,11 @@ class Flight:
     def execute(self, *_: object) -> None:
         """Run them; they begin a transaction as any cursor of the session does."""
         with self._session.lock:
-            self.rows = self._session.wait(self._run())
+            try:
+                self.rows = self._session.wait(self._run())
+            except BaseException:
+                _end_what_is_underway(self._session)
+                raise
 
     def _run(self) -> PQGen[list[Rows]]:
         prepared: Any = self._session._prepared  # noqa: SLF001  it knows what this session has prepared
@@ -141,6 +147,21 @@ class Flight:
         return partial(self._session.pgconn.send_query_params, command, None)
 
 
+def _end_what_is_underway(session: Session) -> None:
+    """End a session that was left with something on its way, which may be what commits.
+
+    The server would go on, and commit what its caller takes for failed.
+    """
+    pgconn = session.pgconn
+    is_active = pgconn.transaction_status == TransactionStatus.ACTIVE
+    if pgconn.status != ConnStatus.OK or not (is_active or pgconn.pipeline_status):
+        return
+    if is_active:
+        with contextlib.suppress(psycopg.Error):  # it ends all the same
+            session.cancel_safe(timeout=SECONDS_TO_CANCEL)
+    pgconn.finish()
+
+
 def run(session: Session, sql: str, *values: object) -> Rows:
     """Run a statement, and return what it returns."""
     flight = Flight(session, [(sql, values)])
@@ -163,8 +184,7 @@ def _in_one_go(pgconn: PGconn, commands: Sequence[Command]) -> PQGen[Sequence[PG
     """Send all of these commands, and return what each gave. The server skips those after one that fails.
 
     A pipeline of psycopg's turns in circles until the answer is there: it also waits for a socket that takes
-    what is sent, which it always does. What ends this on its way, an interruption or the end of the session,
-    leaves a session that is of no use to anybody; the pool throws it away.
+    what is sent, which it always does.
     """
     pgconn.enter_pipeline_mode()
     for command in commands:

@@ -74,7 +74,7 @@ class _Gathered:
         return execute(sql, params, many, context)
 
     def add(
-        self, write: Write, values: Sequence[object], then: Then | None = None, *, may_refuse: bool = False
+        self, write: Write, values: Sequence[object], then: Then | None = None, *, may_refuse: bool = True
     ) -> None:
         """Let a write wait, after those it cannot go with."""
         others = self._parts.get(write, ())
@@ -151,10 +151,11 @@ def together() -> Iterator[None]:
             _waiting.gathered = None
 
 
-def write(what: Write, *values: object, then: Then | None = None, may_refuse: bool = False) -> None:
+def write(what: Write, *values: object, then: Then | None = None, may_refuse: bool = True) -> None:
     """Make a change, at once or together with others; ``then`` gets the rows that it returns.
 
-    ``may_refuse``: it may raise, so that the transaction does not come about.
+    ``may_refuse``: it may raise, so that the transaction does not come about. Only after one that does not,
+    the change may go together with the commit.
     """
     if _waiting.gathered is None:
         _write({what: [values]}, (what, then) if then else None)
@@ -191,7 +192,7 @@ def insert(row: Row, *, waits: bool = False) -> Row:
     filled_in = _filled_in(type(row), names)
     if _waiting.gathered is None or _meta(row).pk.attname in filled_in:
         what = _insertion(type(row), names, filled_in)
-        write(what, *given.values(), then=partial(_set, row, filled_in))
+        write(what, *given.values(), then=partial(_set, row, filled_in), may_refuse=False)
         if _waiting.gathered is not None and not waits:
             _waiting.gathered.flush()
     else:

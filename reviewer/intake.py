@@ -269,7 +269,7 @@ def _close(task: ReviewTask, status: TaskStatus) -> None:
 def _record_and_refresh(event: str, subject: Subject, change: Write, key: UUID) -> None:
     """Record an event and raise the version of the tasks that show what it tells of."""
     record(event, subject=subject)
-    write(change, key, then=_tell_of_raised)
+    write(change, key, then=_tell_of_raised, may_refuse=False)  # hints refuse nothing
 
 
 def _tell_of_raised(tasks: Found) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
 import psycopg
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from psycopg._connection_base import BaseConnection
 
+from agents_runtime import statement
 from agents_runtime.models import RunStep
-from agents_runtime.writing import Write, insert, together, write
+from agents_runtime.writing import Write, insert, together, update, write
 from reviewer.models import AuditEvent
-from tests.runtime.test_writing import event, make_run, step
+from tests.runtime.crashing import wait_until
+from tests.runtime.test_writing import event, make_run, set_error, step
 from tests.servers import servers
 
 
@@ -70,7 +73,7 @@ def test_what_is_refused_for_what_it_returned_is_not_committed(committed_db: Non
     def change() -> None:
         with together():
             event(run, "refused")
-            write(what, "refused", run.pk, then=refuse, may_refuse=True)
+            write(what, "refused", run.pk, then=refuse)
 
     with pytest.raises(ZeroDivisionError):
         change()
@@ -119,3 +122,67 @@ def test_who_commits_by_hand_commits_by_hand(committed_db: None) -> None:
     finally:
         transaction.set_autocommit(True)
     assert not AuditEvent.objects.filter(run_id=run.pk).exists()
+
+
+class Rang(Exception):
+    """An alarm went off."""
+
+
+def ring(*_: object) -> None:
+    raise Rang
+
+
+def test_what_is_interrupted_while_it_waits_is_not_committed_afterwards(committed_db: None) -> None:
+    """The commit is on its way with it; the server would come to it once the row is free."""
+    run = make_run()
+    insert(step(run, "one"))
+
+    def change() -> None:
+        with together():
+            update(RunStep.objects.get(run=run), "text")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    with psycopg.connect(servers().app_url) as other:
+        other.execute("UPDATE agents_runtime_runstep SET text = 'theirs' WHERE run_id = %s", [run.pk])
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+            with pytest.raises(Rang):
+                change()
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        connection.close()
+        other.commit()
+        wait_until(lambda: not is_at_work())
+        found = other.execute("SELECT text FROM agents_runtime_runstep WHERE run_id = %s", [run.pk])
+        assert found.fetchall() == [("theirs",)]
+
+
+def is_at_work() -> bool:
+    """Say whether another session of the application is in the middle of something."""
+    with psycopg.connect(servers().superuser_url) as link:
+        return bool(
+            link.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' "
+                "AND usename = %s AND pid <> pg_backend_pid()",
+                [connection.settings_dict["USER"]],
+            ).fetchall()
+        )
+
+
+@pytest.mark.parametrize("step_of_psycopg", ["send", "fetch_many", "fetch"])
+def test_a_session_that_was_left_on_its_way_is_not_given_to_anybody_else(
+    committed_db: None, monkeypatch: pytest.MonkeyPatch, step_of_psycopg: str
+) -> None:
+    run = make_run()
+
+    def change() -> None:
+        with together():
+            event(run, "left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(statement, step_of_psycopg, ring)
+        with pytest.raises(Rang):
+            change()
+    for _ in range(5):
+        connection.close()
+        set_error(run, "found")
