@@ -54,7 +54,7 @@ class People:
         self._tokens = {person.pk: token_of(person) for person in cast.people.values()}
         self._chance = chance
         self._reviewers = (cast.reviewer, cast.reviewer2)
-        self._developer, self._lead = cast.developer, cast.lead
+        self._developer, self._lead, self._admin = cast.developer, cast.lead, cast.admin
         self._asked = 0
 
     def start(self, agent: str, numbers: Any) -> Ask:
@@ -68,8 +68,8 @@ class People:
         return self._ask(self._developer, f"runs/{run.pk}/cancel", None)
 
     def retry(self, run: Run) -> Ask:
-        """Ask for one more try."""
-        return self._ask(self._lead, f"runs/{run.pk}/retry", None)
+        """Ask for one more try; a lead sees no run that has asked nothing yet."""
+        return self._ask(self._admin, f"runs/{run.pk}/retry", None)
 
     def settle(self, attempt: ToolExecution) -> Ask:
         """Say what became of an attempt, by the traces of its tool."""
