@@ -24,8 +24,9 @@ RESULT_AFTER_EDIT = "Tool response:"
 class Outcome:
     """One call and what came of it.
 
-    ``ran`` are the arguments that were used, None if a person refused the call. ``text`` is what the tool
-    returned, or the person who answered in its place.
+    ``ran`` are the arguments that were used, None if a person refused the call; ``reason``: why, without its
+    full stop, for it becomes part of a sentence. ``text`` is what the tool returned, or the person who
+    answered in its place.
     """
 
     tool: str
@@ -97,7 +98,9 @@ def _outcome(tool: str, proposed: Mapping[str, Any], answer: ToolMessage) -> Out
     text = answer.text
     if answer.status == "error" and text.startswith(REJECTED):
         reason = REASON.search(text)
-        return Outcome(tool, proposed, text, ran=None, reason=reason[1].strip() if reason else "")
+        return Outcome(
+            tool, proposed, text, ran=None, reason=reason[1].strip().removesuffix(".") if reason else ""
+        )
     edited = EDITED.search(text)
     if not edited:
         return Outcome(tool, proposed, text, ran=proposed)

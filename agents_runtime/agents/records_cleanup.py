@@ -176,7 +176,7 @@ def _conclude(turn: Turn, changes: Sequence[Outcome]) -> Say:
 
 def _told(change: Outcome) -> str:
     if change.was_rejected:
-        return f"refused, because: {change.reason}" if change.reason else "refused; no reason was given."
+        return f"refused, because: {change.reason}." if change.reason else "refused; no reason was given."
     if not change.changed:
         return change.text
     return f"{change.text} The reviewer changed: {', '.join(sorted(change.changed))}."
