@@ -154,6 +154,6 @@ def ask_all(asked: Sequence[tuple[str, Sequence[object]]], *, commits: bool = Fa
     link: Any = connections[DEFAULT_DB_ALIAS]  # `connection` would look this up at every attribute
     link.ensure_connection()
     flight = Flight(link.connection, asked, commits=commits)
-    shown = "; ".join([sql for sql, _ in asked])
-    link._prepare_cursor(flight).execute(shown, [value for _, values in asked for value in values])  # noqa: SLF001  as cursor() does
+    cursor = link._prepare_cursor(flight)  # noqa: SLF001  as cursor() does
+    cursor.execute("; ".join([sql for sql, _ in asked]), [value for _, values in asked for value in values])
     return flight.rows

@@ -64,7 +64,7 @@ class Statement:
     def ready(self, values: Sequence[object]) -> PQGen[_Ready]:
         """Have the server know the statement, and return what sends it with these values."""
         pgconn = self._session.pgconn
-        prepared: Any = self._session._prepared  # noqa: SLF001  it knows what this session has prepared
+        prepared = _prepared_in(self._session)
         parameters = self._transformer.dump_sequence(values, self._formats)
         self.types, formats = self._transformer.types or (), self._transformer.formats
         how, name = prepared.get(self)
@@ -119,7 +119,7 @@ class Flight:
                 raise
 
     def _run(self) -> PQGen[list[Rows]]:
-        prepared: Any = self._session._prepared  # noqa: SLF001  it knows what this session has prepared
+        prepared = _prepared_in(self._session)
         ready = []
         for kept, values in self._asked:
             ready += [(yield from kept.ready(values))]
@@ -145,6 +145,11 @@ class Flight:
 
     def _sending(self, command: bytes) -> Command:
         return partial(self._session.pgconn.send_query_params, command, None)
+
+
+def _prepared_in(session: Session) -> Any:
+    """Return what knows which statements this session has prepared."""
+    return session._prepared  # noqa: SLF001  its own cursors ask it, too
 
 
 def _end_what_is_underway(session: Session) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents.middleware import human_in_the_loop as library
+from langchain.agents.middleware.human_in_the_loop import DecisionType
 from langchain_core.tools import BaseTool, StructuredTool, tool
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
@@ -18,7 +19,7 @@ from agents_runtime.gate import Gate
 from agents_runtime.response_schemas import keep_response_schemas
 from tests.runtime.driving import APPROVE, answer, call, pending, script, start
 
-DECISIONS = ("approve", "edit", "reject", "respond")
+DECISIONS: tuple[DecisionType, ...] = ("approve", "edit", "reject", "respond")
 
 
 class Order(BaseModel):
@@ -89,12 +90,12 @@ def kept() -> None:
 @settings(deadline=None)
 @given(ALLOWED, st.sampled_from(TOOLS), ANSWERS)
 def test_a_kept_schema_takes_and_refuses_what_the_librarys_does_and_in_its_words(
-    allowed: list[str], of: BaseTool | None, answer: object
+    allowed: list[DecisionType], of: BaseTool | None, answer: object
 ) -> None:
     name = of.name if of else "remote"
-    theirs = library._decision_schema(allowed, name, of)  # type: ignore[arg-type]
+    theirs = library._decision_schema(allowed, name, of)
     with standing():
-        ours = library._decision_schema(allowed, name, of)  # type: ignore[arg-type]
+        ours = library._decision_schema(allowed, name, of)
     assert verdict(ours, answer) == verdict(theirs, answer)
     assert TypeAdapter(ours).json_schema() == TypeAdapter(theirs).json_schema()
 
@@ -124,11 +125,12 @@ def test_what_differs_has_a_schema_of_its_own(other: Callable[[], tuple[Any, str
 
 
 def test_a_tool_whose_arguments_change_is_asked_about_anew() -> None:
-    remote = by_dict({"x": {"type": "integer"}})
+    properties: dict[str, Any] = {"x": {"type": "integer"}}
+    remote = by_dict(properties)
     changing = StructuredTool.from_function(func=lambda item: item, name="order", description="Order.")
     with standing():
         first, theirs = (library._decision_schema(["edit"], one.name, one) for one in (remote, changing))
-        remote.args_schema["properties"]["y"] = {"type": "string"}  # type: ignore[index]
+        properties["y"] = {"type": "string"}
         changing.args_schema = Order
         second, others = (library._decision_schema(["edit"], one.name, one) for one in (remote, changing))
     assert first is not second
