@@ -80,25 +80,23 @@ def page_of(browser: Browser, live_server_process: Site) -> Iterator[Callable[..
             complaints.append(f"{message.location.get('url')}: {message.text}")
 
     def opened(person: User | None = None, **options: object) -> Page:
-        context = browser.new_context(base_url=live_server_process.url, **options)  # type: ignore[arg-type]
-        context.set_default_timeout(15_000)
-        if person is not None:
-            context.add_cookies(
-                [
-                    {
-                        "name": live_server_process.session_cookie,
-                        "value": _session_key(person),
-                        "url": live_server_process.url,
-                    }
-                ]
-            )
-        page = context.new_page()
+        page = signed_in(browser, live_server_process, person, **options)
         page.on("console", complain)
         page.on("pageerror", lambda problem: complaints.append(str(problem)))
         return page
 
     yield opened
     assert not complaints, complaints
+
+
+def signed_in(browser: Browser, site: Site, person: User | None, **options: object) -> Page:
+    """Open a page of its own context, signed in as somebody, or as nobody, whose complaints nobody counts."""
+    context = browser.new_context(base_url=site.url, **options)  # type: ignore[arg-type]
+    context.set_default_timeout(15_000)
+    if person is not None:
+        cookie = {"name": site.session_cookie, "value": _session_key(person), "url": site.url}
+        context.add_cookies([cookie])  # type: ignore[list-item]
+    return context.new_page()
 
 
 def _session_key(person: User) -> str:

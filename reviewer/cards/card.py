@@ -116,9 +116,14 @@ class Card:
         schema, root = self.args_schema
         return Mask(schema, root)
 
+    def for_the_eye(self, answer: Json) -> Json:
+        """Return an answer without the secrets in it."""
+        choice = self._choice_of(answer)
+        return answer if choice is None else Mask(choice.schema, choice.root).value(answer)
+
     def for_the_record(self, answer: Json) -> Json:
         """Return an answer without what its schema says is not for showing."""
-        choice = self.choice(verdict_of(answer)) or self.choice(_own_verdict(answer)) or self.choice(ANSWER)
+        choice = self._choice_of(answer)
         return answer if choice is None else Mask(choice.schema, choice.root, by_name=False).value(answer)
 
     def changes_for_the_record(self, answer: Json) -> tuple[Change, ...]:
@@ -151,7 +156,7 @@ class Card:
 
     def validate(self, answer: Json) -> tuple[FieldError, ...]:
         """Return what is wrong with an answer that came without a form."""
-        choice = self.choice(verdict_of(answer)) or self.choice(_own_verdict(answer)) or self.choice(ANSWER)
+        choice = self._choice_of(answer)
         if choice is None:
             return (FieldError("", "verdict"),)
         return validate_part(answer, choice.schema, choice.root)
@@ -162,6 +167,9 @@ class Card:
         if not isinstance(edited, dict) or "args" not in edited:
             return ()
         return diff(self.request.args, edited["args"])
+
+    def _choice_of(self, answer: Json) -> Choice | None:
+        return self.choice(verdict_of(answer)) or self.choice(_own_verdict(answer)) or self.choice(ANSWER)
 
     def form(self, choice: Choice, posted: Posted, focus: str | None = None) -> Form:
         """Return the form of a decision, carried on with what was posted."""

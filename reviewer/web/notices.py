@@ -44,17 +44,26 @@ def unread(problem: Unread) -> Notice:
     return Notice("warn", "eye-off", _("Not approved yet"), str(problem), names_unread=True)
 
 
-def kept_text(reading: cards.Reading, comment: str) -> str:
-    """Return what the reviewer wrote, so that it can be copied from a card that takes it no longer."""
+def kept_text(card: cards.Card, reading: cards.Reading, comment: str) -> str:
+    """Return what the reviewer wrote, so that it can be copied from a card that takes it no longer.
+
+    The secrets of the proposal stay masked: this text is no way to see what nobody asked to see.
+    """
     parts = []
     answer = reading.answer
     if isinstance(answer, dict) and isinstance(answer.get("message"), str):
         parts.append(answer["message"])
-    elif reading.verdict not in {"approve", "reject", "respond"}:
-        parts.append(json.dumps(answer, ensure_ascii=False, indent=2))
+    elif isinstance(answer, str):
+        parts.append(answer)
+    elif reading.verdict not in {"approve", "reject", "respond"} and answer is not cards.MISSING:
+        parts.append(json.dumps(card.for_the_eye(answer), ensure_ascii=False, indent=2, default=_left_out))
     if comment:
         parts.append(comment)
     return "\n\n".join(part for part in parts if part)
+
+
+def _left_out(_missing: object) -> None:
+    """Stand for an item of a list that does not parse yet and holds no text."""
 
 
 def _time_words(problem: Conflict) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -26,6 +27,10 @@ from reviewer.web.hidden_parts import SHOW, SHOW_PARTS, open_asked, parts_named
 from reviewer.web.inbox import next_task, open_page
 from reviewer.web.reasons import reason_error
 from reviewer.web.requests import is_fetched_ahead, person, wants_fragment, whole_number
+from reviewer.web.stages import stage_of
+
+# What the buttons of an open form do with its claim, by the name of their operation.
+HOLDS: Final[Mapping[str, Callable[..., ReviewTask]]] = {"claim": claims.claim, "release": claims.release}
 
 
 @require_GET
@@ -49,9 +54,7 @@ def decide(request: HttpRequest, task_id: UUID) -> HttpResponse:
     reading = cards.read_decision(card_of(found), request.POST)
     typed = _typed(request, reading)
     if reading.is_op:
-        landing = _opened_parts(request, found, _wanted_parts(request))
-        openings.open_parts(found, _uncovered_parts(request, found), by=person(request), via="web")
-        return _form_again(request, found, reading, typed, status=200, landing=landing)
+        return _changed(request, found, reading, typed)
     if reading.errors or typed.reason_error:
         return _form_again(request, found, reading, typed, status=422)
     try:
@@ -95,6 +98,22 @@ def _opened_page(request: HttpRequest, task_id: UUID, *, beside: bool = False) -
     origin = _origin(request.GET.get("from", ""))
     beside = beside and bool(origin)
     return build_page(found, reader, wanted=wanted, origin=origin, beside=beside, landing=landing)
+
+
+def _changed(
+    request: HttpRequest, found: ReviewTask, reading: cards.Reading, typed: Typed
+) -> HttpResponse:
+    """Do what a button inside the form asks for, and draw the form again with all that was typed."""
+    hold = HOLDS.get(request.POST.get(OPERATION, ""))
+    if hold is not None:
+        try:
+            hold(found.pk, by=person(request))
+        except Conflict as conflict:
+            return _moved_on(request, found, reading, typed, conflict)
+        found = queries.get_task(person(request), found.pk)
+    landing = _opened_parts(request, found, _wanted_parts(request))
+    openings.open_parts(found, _uncovered_parts(request, found), by=person(request), via="web")
+    return _form_again(request, found, reading, typed, status=200, landing=landing)
 
 
 def _wanted_parts(request: HttpRequest) -> str:
@@ -176,10 +195,11 @@ def _moved_on(
 ) -> HttpResponse:
     """Show the card as it is now, with who moved it and when; what the reviewer wrote is kept."""
     now = queries.get_task(person(request), found.pk)
-    notice = notices.conflict(conflict, kept="" if now.is_open else notices.kept_text(reading, typed.comment))
-    if now.is_open and not _is_direct(now, reading.verdict):
-        return _form_again(request, now, reading, typed, status=409, notice=notice)
-    return _card_again(request, found.pk, status=409, notice=notice)
+    takes_it = stage_of(now, person(request)).key == "open" and not _is_direct(now, reading.verdict)
+    if takes_it:
+        return _form_again(request, now, reading, typed, status=409, notice=notices.conflict(conflict))
+    kept = notices.kept_text(card_of(now), reading, typed.comment)
+    return _card_again(request, found.pk, status=409, notice=notices.conflict(conflict, kept=kept))
 
 
 def _not_read(

@@ -16,7 +16,9 @@ function lettersAreOn() {
   }
 }
 
-const isTyping = (node) => Boolean(node.closest("input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable], dialog[open]"));
+// In a form that the reader opened, letters are what they write, even while the focus is on one of its radios.
+const isTyping = (node) =>
+  Boolean(node.closest("input:not([type=radio], [type=checkbox]), textarea, select, [contenteditable], dialog[open], form[data-draft]:not([data-auto])"));
 
 function move(step) {
   const held = document.activeElement.closest?.(".task"); // a row that is put elsewhere loses the focus

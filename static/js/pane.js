@@ -6,6 +6,9 @@ const words = document.getElementById("words")?.dataset ?? {};
 const pane = document.querySelector("[data-pane]");
 const quiet = new WeakSet(); // requests of the pane itself: nobody asked, so the focus stays where it is
 let drafted = false;
+let awaited = null; // the request whose card the reader waits for
+let skeletonTimer = 0;
+let stood = []; // what the pane held before the skeleton, while that is shown
 
 function card() {
   return pane?.querySelector("[data-card]");
@@ -14,6 +17,26 @@ function card() {
 function skeleton() {
   const template = document.getElementById("card-skeleton");
   return template ? template.content.cloneNode(true) : null;
+}
+
+// Keep the old card for 200 ms, then show the layout of the next one.
+function wait(ctx) {
+  clearTimeout(skeletonTimer);
+  awaited = ctx;
+  skeletonTimer = setTimeout(() => {
+    const bones = skeleton();
+    if (!bones || stood.length) return;
+    stood = [...pane.childNodes];
+    pane.replaceChildren(bones);
+  }, 200);
+}
+
+// Where nothing came, the card that stood here is still the last that is known.
+function stopWaiting() {
+  clearTimeout(skeletonTimer);
+  awaited = null;
+  if (stood.length) pane.replaceChildren(...stood);
+  stood = [];
 }
 
 function lock(form, locked) {
@@ -46,13 +69,17 @@ function refetch(open) {
   htmx.ajax("GET", open.dataset.paneUrl, { target: "#pane", swap: "innerMorph", source: "#pane" });
 }
 
-// What the pane asked for by itself comes too late when the reader has gone on meanwhile: to another card, or to writing.
+// A card comes too late when the reader began to write meanwhile; one that the pane asked for by itself also when
+// they went on to another.
 function isLate(ctx) {
-  return ctx?.sourceElement === pane && (isEditing() || card()?.dataset.paneUrl !== ctx.request.action);
+  if (ctx?.sourceElement === pane) return isEditing() || card()?.dataset.paneUrl !== ctx.request.action;
+  return Boolean(ctx) && ctx === awaited && drafted;
 }
 
 function mayLeave() {
-  return !drafted || confirm(words.sayLeave);
+  if (drafted && !confirm(words.sayLeave)) return false;
+  drafted = false;
+  return true;
 }
 
 if (pane) {
@@ -89,28 +116,26 @@ if (pane) {
     if (!isSending && !quiet.has(ctx)) wait(ctx);
   });
 
-  // Keep the old card for 200 ms, then show the layout of the next one.
-  function wait(ctx) {
-    const before = [...pane.childNodes];
-    let bones = [];
-    const timer = setTimeout(() => {
-      bones = [...(skeleton()?.childNodes ?? [])];
-      if (bones.length) pane.replaceChildren(...bones);
-    }, 200);
-    document.addEventListener("htmx:finally:request", function end(event) {
-      if (event.detail.ctx !== ctx) return;
-      document.removeEventListener("htmx:finally:request", end);
-      clearTimeout(timer);
-      // Nothing came: the card that stood here is still the last that is known.
-      if (bones.length && bones.every((bone) => bone.parentNode === pane)) pane.replaceChildren(...before);
-    });
+  // The answer is here: its skeleton comes too late. htmx goes on only after a timer of its own, and one that is
+  // due in between would put the skeleton, and then the old card, in the new one's place.
+  document.addEventListener("htmx:before:swap", (event) => {
+    if (event.detail.ctx && event.detail.ctx === awaited) clearTimeout(skeletonTimer);
+  });
+
+  // Before anybody else hears of it: what is said of the failure is said on the card.
+  for (const moment of ["htmx:error", "htmx:response:error", "htmx:finally:request"]) {
+    document.addEventListener(moment, (event) => {
+      if (event.detail.ctx && event.detail.ctx === awaited) stopWaiting();
+    }, true);
   }
 
   document.addEventListener("htmx:after:swap", (event) => {
     const { ctx } = event.detail;
     if (ctx?.target !== pane || !ctx.response) return;
+    stood = [];
     // A form that came back, with its errors or one field more, still holds what the reader wrote.
-    drafted = ctx.request.method === "POST" && Boolean(pane.querySelector("form[data-draft]:not([data-auto])"));
+    const sent = ctx.request.method === "POST" && ctx.request.form?.id;
+    drafted = Boolean(sent) && pane.querySelector("form[data-draft]")?.id === sent;
     if (quiet.has(ctx)) return;
     const form = pane.querySelector("form[data-draft]:not([data-auto])");
     const field = form?.querySelector("input:not([type=hidden]), textarea, select");

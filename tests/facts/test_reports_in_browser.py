@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from tests.browsers import _session_key
+from tests.browsers import signed_in
 from tests.cast import Cast
 from tests.deciding.making import open_refund
 from tests.processes import Site
@@ -30,10 +30,7 @@ def test_report_04_a_fetch_that_fails_leaves_the_list_as_it_is(
     """agent-inbox#59, PR#67: an error while fetching wiped the list; links of deployed sites were wrong."""
     tasks = [open_refund(by=cast.developer, amount=f"{number}.00") for number in (1, 2)]
     # A context of its own: a browser logs each failed fetch as an error, and here they are wanted.
-    context = browser.new_context(base_url=live_server_process.url)
-    session = {"name": live_server_process.session_cookie, "value": _session_key(cast.reviewer)}
-    context.add_cookies([{**session, "url": live_server_process.url}])  # type: ignore[typeddict-item]
-    page = context.new_page()
+    page = signed_in(browser, live_server_process, cast.reviewer)
     page.goto("/")
     rows = [page.locator(f'[data-task="{task.pk}"]').first for task in tasks]
     for row in rows:
@@ -49,4 +46,3 @@ def test_report_04_a_fetch_that_fails_leaves_the_list_as_it_is(
         page.unroute("**/pane/**")
     rows[1].click()
     expect(page.locator("#pane")).to_contain_text("2.00", timeout=PATIENCE)
-    context.close()

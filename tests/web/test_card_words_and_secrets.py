@@ -13,11 +13,12 @@ from playwright.sync_api import Page as BrowserPage
 from agents_runtime.canonical import decode
 from agents_runtime.desk import ReviewRequest
 from agents_runtime.payloads import read_breakpoint
+from reviewer import claims, decisions
 from reviewer.accounts.models import User
 from reviewer.models import AuditEvent, Decision, Expansion, ReviewTask, Snapshot
 from tests.cards.browser import Page
 from tests.cast import Cast
-from tests.deciding.making import decision_schema, pause_run, refund
+from tests.deciding.making import APPROVE, decision_schema, pause_run, refund
 
 ClientOf = Callable[[User], Client]
 SCHEMA: Any = {
@@ -152,6 +153,26 @@ def test_editing_as_json_shows_secrets_and_is_recorded(cast: Cast, client_of: Cl
     html = send(client, task, page_of_task(client, task, "?verdict=edit"), f"raw:{AT}")
     assert "hunter2" in html
     assert [one.pointer for one in Expansion.objects.all()] == ["password"]
+
+
+@pytest.mark.parametrize("moved_on", ["decided", "claimed"])
+def test_an_edit_that_comes_too_late_is_kept_without_the_secrets_that_nobody_asked_to_see(
+    cast: Cast, client_of: ClientOf, moved_on: str
+) -> None:
+    task, client = open_card(cast), client_of(cast.reviewer)
+    html = page_of_task(client, task, "?verdict=edit")
+    if moved_on == "claimed":
+        claims.claim(task.pk, by=cast.reviewer2)
+    else:
+        decisions.decide(task.pk, by=cast.reviewer2, answer=APPROVE, digest=task.digest, via="api")
+
+    late = send(client, task, html, **{f"v:{AT}/user": "bo", "comment": "My own words"})
+
+    kept = re.findall(r"<textarea[^>]*readonly[^>]*>(.*?)</textarea>", late, re.S)[0]
+    assert "bo" in kept
+    assert "My own words" in kept
+    assert "hunter2" not in late
+    assert Expansion.objects.count() == 0
 
 
 def test_a_write_only_value_is_neither_in_the_kept_view_nor_in_the_trail_and_the_agent_gets_it(

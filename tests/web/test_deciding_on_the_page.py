@@ -285,6 +285,72 @@ def test_claim_and_release_answer_with_the_card(cast: Cast, client_of: ClientOf)
     assert ReviewTask.objects.get(pk=task.pk).claimed_by is None
 
 
+@pytest.mark.parametrize("verdict", ["edit", "reject", "answer"])
+def test_claim_and_release_inside_a_form_answer_with_all_that_was_typed(
+    cast: Cast, client_of: ClientOf, verdict: str
+) -> None:
+    task = open_task(cast)
+    if verdict == "answer":
+        task = pause_run(question(), by=cast.developer, interrupt="q" * 32).tasks.get()
+    client = client_of(cast.reviewer)
+    page = read(client.get(f"/tasks/{task.pk}/?verdict={verdict}"))
+    typed = fields(page, comment="Half a note", reason_code="wrong_scope")
+    typed |= {element.attributes["name"]: "typed" for element in page.all("textarea")}
+    typed |= {name: f"{value}, typed" for name, value in typed.items() if name.endswith(("order_id", "amount"))}
+
+    for operation, holder in (("claim", cast.reviewer), ("release", None)):
+        response = send(client, task, typed | {"_op": operation}, headers=HTMX)
+
+        again = read(response)
+        assert response.status_code == 200
+        assert ReviewTask.objects.get(pk=task.pk).claimed_by == holder
+        assert again.all("button", value="release" if holder else "claim", form=f"decide-{task.pk}")
+        drawn = fields(again)
+        assert typed | drawn == typed | {"claim_version": drawn["claim_version"]}
+        assert again.text.split().count("typed") >= len(page.all("textarea"))
+        typed |= {"claim_version": drawn["claim_version"]}
+    assert not Decision.objects.exists()
+
+
+def test_a_claim_inside_a_form_that_came_too_late_says_so_and_keeps_what_was_typed(
+    cast: Cast, client_of: ClientOf
+) -> None:
+    task = open_task(cast)
+    client = client_of(cast.reviewer)
+    page = read(client.get(f"/tasks/{task.pk}/?verdict=reject"))
+    claims.claim(task.pk, by=cast.reviewer2)
+
+    response = send(
+        client, task, fields(page, **{message_name(page): "My own words", "_op": "claim"}), headers=HTMX
+    )
+
+    assert response.status_code == 409
+    assert "Tom O. has claimed this task." in read(response).text
+    assert "My own words" in response.content.decode()
+
+
+def test_enter_in_a_field_presses_a_button_that_only_draws_the_form_again(
+    cast: Cast, client_of: ClientOf
+) -> None:
+    task = open_task(cast)
+    ReviewTask.objects.filter(pk=task.pk).update(risk="critical")
+    held = open_task(cast, order="A-2")
+    claims.claim(held.pk, by=cast.reviewer)
+    client = client_of(cast.reviewer)
+
+    for one in (task, held):
+        for verdict in ("approve", "edit", "reject"):
+            page = read(client.get(f"/tasks/{one.pk}/?verdict={verdict}"))
+            buttons = [
+                element.attributes
+                for element in page.all("button", type="submit")
+                if element.attributes.get("form", "").startswith("decide-")
+            ]
+            if not page.all("form", id=f"decide-{one.pk}"):
+                continue
+            assert (buttons[0]["name"], buttons[0]["value"]) == ("_op", "refresh")
+
+
 def test_a_claim_that_came_too_late_shows_who_was_faster(cast: Cast, client_of: ClientOf) -> None:
     task = open_task(cast)
     claims.claim(task.pk, by=cast.reviewer2)

@@ -1,0 +1,197 @@
+"""The pane beside the list: what stands in it while a card loads, after a decision, and while somebody writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, Route, expect
+
+from reviewer.models import Decision, ReviewTask
+from tests.browsers import signed_in
+from tests.cast import Cast
+from tests.deciding.making import pause_run, question
+from tests.facts.test_reports_in_browser import fail_to_answer, fail_to_connect
+from tests.journeys.test_every_page import TOO_WIDE
+from tests.journeys.walking import choice, elsewhere, is_live, row_of
+from tests.processes import Site
+from tests.web.stories import open_task
+
+pytestmark = pytest.mark.browser
+OpenPage = Callable[..., Page]
+SKELETON_AFTER = 200  # milliseconds
+TITLE = "#pane [data-card-title]"
+BONES = "#pane .skeleton"
+
+
+def two_tasks(cast: Cast) -> tuple[ReviewTask, ReviewTask]:
+    """Open two refunds, of which the first lies open beside the list."""
+    return elsewhere(lambda: (open_task(cast, order="A-1"), open_task(cast, order="A-2")))
+
+
+def open_inbox(page: Page) -> None:
+    """Go to the inbox and wait until its socket is connected."""
+    page.goto("/")
+    is_live(page)
+
+
+@pytest.mark.parametrize("due", [SKELETON_AFTER - 1, SKELETON_AFTER, SKELETON_AFTER + 1])
+def test_a_card_that_comes_just_as_its_skeleton_is_due_stays_and_has_the_focus(
+    cast: Cast, page_of: OpenPage, due: int
+) -> None:
+    task, _ = two_tasks(cast)  # it lies open already: htmx settles what it knows by a timer of its own
+    page = page_of(cast.reviewer)
+    open_inbox(page)
+    page.clock.install()
+    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
+    held: list[Route] = []
+    page.route("**/pane/**", lambda route: held.append(route))
+
+    page.locator("#pane [data-card]").evaluate("card => card.setAttribute('data-was', '')")
+    with page.expect_request("**/pane/**"):
+        row_of(page, task).click()
+    page.clock.run_for(due)
+    for route in held:
+        route.continue_()
+    expect(page.locator("#pane [data-card]:not([data-was])")).to_be_visible()
+    page.clock.run_for(SKELETON_AFTER)
+
+    expect(page.locator(f"{TITLE}:focus")).to_have_text(task.title)
+    expect(page.locator("#pane [data-card]:not([data-was])")).to_be_visible()
+    expect(page.locator(BONES)).to_have_count(0)
+
+
+@pytest.mark.parametrize("fail", [fail_to_connect, fail_to_answer])
+def test_a_card_comes_back_when_nothing_follows_its_skeleton_however_often_one_asked(
+    cast: Cast, browser: Browser, live_server_process: Site, fail: Callable[[Route], None]
+) -> None:
+    first, following = two_tasks(cast)
+    # A context of its own: a browser logs each failed request as an error, and here they are wanted.
+    page = signed_in(browser, live_server_process, cast.reviewer)
+    open_inbox(page)
+    held: list[Route] = []
+    page.route("**/pane/**", lambda route: held.append(route))
+
+    for task in (following, first, following):  # each press takes the place of the one before
+        with page.expect_request("**/pane/**"):
+            row_of(page, task).click()
+        expect(page.locator(BONES).first).to_be_visible()
+    fail(held[-1])
+
+    expect(page.locator("[data-problem]:visible").first).to_be_visible()
+    expect(page.locator(TITLE)).to_have_text(first.title)
+    expect(page.locator(BONES)).to_have_count(0)
+
+
+def test_the_card_that_follows_a_decision_fits_a_phone(cast: Cast, page_of: OpenPage) -> None:
+    first = elsewhere(lambda: open_task(cast, order="ORDER-20417-OF-ANOTHER-CENTURY"))
+    following = elsewhere(lambda: open_task(cast, order="A-2"))
+    page = page_of(cast.reviewer, viewport={"width": 390, "height": 844})
+    page.goto(f"/?task={first.pk}")
+    is_live(page)
+
+    choice(page, "Approve").click()
+
+    expect(page.locator(TITLE)).to_have_text(following.title)
+    expect(page.get_by_text("See what came of it")).to_be_visible()
+    assert page.evaluate(TOO_WIDE) == []
+    wide = """() => [...document.querySelectorAll("#pane .card > *")]
+      .filter(part => part.getClientRects().length && part.getBoundingClientRect().right > innerWidth - 15)
+      .map(part => part.className)"""
+    assert page.evaluate(wide) == []
+
+
+def test_letters_typed_into_a_form_that_lies_open_press_and_move_nothing(
+    cast: Cast, page_of: OpenPage
+) -> None:
+    first, _ = two_tasks(cast)
+    page = page_of(cast.reviewer)
+    open_inbox(page)
+    choice(page, "Reject").click()
+    reason = page.locator("#pane [data-first]")
+    expect(reason).to_be_focused()
+
+    page.keyboard.type("cajek ")
+
+    expect(reason).to_be_focused()
+    assert ReviewTask.objects.get(pk=first.pk).claimed_by is None
+
+
+@pytest.mark.parametrize("asked", ["claim", "release"])
+def test_whoever_claims_or_releases_in_mid_sentence_loses_none_of_it(
+    cast: Cast, page_of: OpenPage, asked: str
+) -> None:
+    first, _ = two_tasks(cast)
+    page = page_of(cast.reviewer)
+    asks: list[str] = []
+    page.on("dialog", lambda dialog: (asks.append(dialog.message), dialog.accept()))
+    open_inbox(page)
+    if asked == "release":
+        page.get_by_role("button", name="Claim", exact=False).click()
+    choice(page, "Reject").click()
+    page.get_by_label("Wrong scope").check()
+    message = page.locator("#pane").get_by_role("textbox", name="Message")
+    message.fill("Already paid")
+
+    page.get_by_role("button", name=asked.capitalize()).click()
+
+    expect(page.get_by_role("button", name="Release" if asked == "claim" else "Claim")).to_be_visible()
+    expect(message).to_have_value("Already paid")
+    expect(page.get_by_label("Wrong scope")).to_be_checked()
+    assert asks == []
+    page.locator("[data-send]").click()
+    expect(row_of(page, first)).to_contain_text("by you")
+    assert Decision.objects.get(task=first).reason_code == "wrong_scope"
+
+
+def test_a_question_that_is_half_answered_is_not_left_unasked_after_its_claim(
+    cast: Cast, page_of: OpenPage
+) -> None:
+    asked = elsewhere(lambda: pause_run(question(), by=cast.developer, interrupt="q" * 32).tasks.get())
+    other = elsewhere(lambda: open_task(cast, order="A-1"))
+    page = page_of(cast.reviewer)
+    page.goto(f"/?task={asked.pk}")
+    is_live(page)
+    field = page.get_by_role("textbox", name="Your answer")
+    field.fill("Take the old")
+    page.get_by_role("button", name="Claim").click()
+    expect(page.get_by_role("button", name="Release")).to_be_visible()
+    expect(field).to_have_value("Take the old")
+    asks: list[str] = []
+    page.on("dialog", lambda dialog: (asks.append(dialog.message), dialog.dismiss()))
+
+    sent: list[Request] = []
+    page.on("request", lambda request: sent.append(request))
+    row_of(page, other).click()
+
+    expect(field).to_have_value("Take the old")
+    assert len(asks) == 1
+    assert sent == []
+
+
+@pytest.mark.parametrize("pressed", ["the same card", "another card"])
+def test_a_card_that_comes_when_somebody_began_to_write_does_not_take_their_text(
+    cast: Cast, page_of: OpenPage, pressed: str
+) -> None:
+    asked = elsewhere(lambda: pause_run(question(), by=cast.developer, interrupt="q" * 32).tasks.get())
+    other = elsewhere(lambda: open_task(cast, order="A-1"))
+    page = page_of(cast.reviewer)
+    page.goto(f"/?task={asked.pk}")
+    is_live(page)
+    page.clock.install()  # so that no skeleton comes however slow the machine is
+    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
+    held: list[Route] = []
+    page.route("**/pane/**", lambda route: held.append(route))
+    with page.expect_request("**/pane/**"):
+        row_of(page, asked if pressed == "the same card" else other).click()
+    field = page.get_by_role("textbox", name="Your answer")
+    field.fill("Take the old")
+
+    with page.expect_response("**/pane/**"):
+        held[-1].continue_()
+    page.clock.resume()
+
+    page.get_by_role("button", name="Claim").click()  # whatever came in between has been dealt with by then
+    expect(page.get_by_role("button", name="Release")).to_be_visible()
+    expect(field).to_have_value("Take the old")
+    assert page.url.endswith(f"?task={asked.pk}")
