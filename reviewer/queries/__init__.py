@@ -1,0 +1,97 @@
+"""Every read of the humans' side, with the permission inside: what is not visible does not exist.
+
+Pages, fragments, API and sockets all read through these functions, so no door can show more than another.
+"""
+
+from reviewer.queries.agent_runs import (
+    Asked,
+    RunFilter,
+    agents,
+    asked_by,
+    find_run,
+    get_agent,
+    get_run,
+    is_at_work,
+    is_on_its_way,
+    registration_problems,
+    requesters,
+    runs,
+    stuck_runs,
+    tools_under_way,
+)
+from reviewer.queries.inboxes import InboxFilter, WorkCounts, inbox, work_counts
+from reviewer.queries.queues import (
+    QueueCount,
+    addable_people,
+    get_queue,
+    led_queues,
+    members,
+    members_by_queue,
+    policies,
+    queue_counts,
+    queue_tasks,
+)
+from reviewer.queries.sight import (
+    sees_all_of_run,
+    visible_in_run,
+    visible_queues,
+    visible_runs,
+    visible_tasks,
+)
+from reviewer.queries.tasks import (
+    get_card,
+    get_decision,
+    get_task,
+    list_tasks,
+    lock_whole,
+    open_tasks_of_run,
+    run_tasks,
+)
+from reviewer.queries.trail import AuditFilter, audit_events, get_audit_event, related_events, run_events
+
+__all__ = [
+    "Asked",
+    "AuditFilter",
+    "InboxFilter",
+    "QueueCount",
+    "RunFilter",
+    "WorkCounts",
+    "addable_people",
+    "agents",
+    "asked_by",
+    "audit_events",
+    "find_run",
+    "get_agent",
+    "get_audit_event",
+    "get_card",
+    "get_decision",
+    "get_queue",
+    "get_run",
+    "get_task",
+    "inbox",
+    "is_at_work",
+    "is_on_its_way",
+    "led_queues",
+    "list_tasks",
+    "lock_whole",
+    "members",
+    "members_by_queue",
+    "open_tasks_of_run",
+    "policies",
+    "queue_counts",
+    "queue_tasks",
+    "registration_problems",
+    "related_events",
+    "requesters",
+    "run_events",
+    "run_tasks",
+    "runs",
+    "sees_all_of_run",
+    "stuck_runs",
+    "tools_under_way",
+    "visible_in_run",
+    "visible_queues",
+    "visible_runs",
+    "visible_tasks",
+    "work_counts",
+]
