@@ -100,9 +100,7 @@ def _opened_page(request: HttpRequest, task_id: UUID, *, beside: bool = False) -
     return build_page(found, reader, wanted=wanted, origin=origin, beside=beside, landing=landing)
 
 
-def _changed(
-    request: HttpRequest, found: ReviewTask, reading: cards.Reading, typed: Typed
-) -> HttpResponse:
+def _changed(request: HttpRequest, found: ReviewTask, reading: cards.Reading, typed: Typed) -> HttpResponse:
     """Do what a button inside the form asks for, and draw the form again with all that was typed."""
     hold = HOLDS.get(request.POST.get(OPERATION, ""))
     if hold is not None:

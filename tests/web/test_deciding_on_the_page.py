@@ -296,7 +296,9 @@ def test_claim_and_release_inside_a_form_answer_with_all_that_was_typed(
     page = read(client.get(f"/tasks/{task.pk}/?verdict={verdict}"))
     typed = fields(page, comment="Half a note", reason_code="wrong_scope")
     typed |= {element.attributes["name"]: "typed" for element in page.all("textarea")}
-    typed |= {name: f"{value}, typed" for name, value in typed.items() if name.endswith(("order_id", "amount"))}
+    typed |= {
+        name: f"{value}, typed" for name, value in typed.items() if name.endswith(("order_id", "amount"))
+    }
 
     for operation, holder in (("claim", cast.reviewer), ("release", None)):
         response = send(client, task, typed | {"_op": operation}, headers=HTMX)

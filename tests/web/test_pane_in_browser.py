@@ -1,11 +1,12 @@
-"""The pane beside the list: what stands in it while a card loads, after a decision, and while somebody writes."""
+"""The pane beside the list: while a card loads, after a decision, and while somebody writes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, Route, expect
+from playwright.sync_api import Browser, Dialog, Page, Route, expect
 
 from reviewer.models import Decision, ReviewTask
 from tests.browsers import signed_in
@@ -29,6 +30,34 @@ def two_tasks(cast: Cast) -> tuple[ReviewTask, ReviewTask]:
     return elsewhere(lambda: (open_task(cast, order="A-1"), open_task(cast, order="A-2")))
 
 
+def open_question(cast: Cast) -> ReviewTask:
+    """Open a card whose form is always there."""
+    return pause_run(question(), by=cast.developer, interrupt="q" * 32).tasks.get()
+
+
+def hold_cards(page: Page) -> list[Route]:
+    """Keep every card that is asked for from now on, until the test sends it."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/pane/**", hold)
+    return held
+
+
+def answer_dialogs(page: Page, *, accept: bool) -> list[str]:
+    """Answer every question that the page asks, and return the list of them as it grows."""
+    asked: list[str] = []
+
+    def answer(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        (dialog.accept if accept else dialog.dismiss)()
+
+    page.on("dialog", answer)
+    return asked
+
+
 def open_inbox(page: Page) -> None:
     """Go to the inbox and wait until its socket is connected."""
     page.goto("/")
@@ -44,8 +73,7 @@ def test_a_card_that_comes_just_as_its_skeleton_is_due_stays_and_has_the_focus(
     open_inbox(page)
     page.clock.install()
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))
-    held: list[Route] = []
-    page.route("**/pane/**", lambda route: held.append(route))
+    held = hold_cards(page)
 
     page.locator("#pane [data-card]").evaluate("card => card.setAttribute('data-was', '')")
     with page.expect_request("**/pane/**"):
@@ -69,8 +97,7 @@ def test_a_card_comes_back_when_nothing_follows_its_skeleton_however_often_one_a
     # A context of its own: a browser logs each failed request as an error, and here they are wanted.
     page = signed_in(browser, live_server_process, cast.reviewer)
     open_inbox(page)
-    held: list[Route] = []
-    page.route("**/pane/**", lambda route: held.append(route))
+    held = hold_cards(page)
 
     for task in (following, first, following):  # each press takes the place of the one before
         with page.expect_request("**/pane/**"):
@@ -123,8 +150,7 @@ def test_whoever_claims_or_releases_in_mid_sentence_loses_none_of_it(
 ) -> None:
     first, _ = two_tasks(cast)
     page = page_of(cast.reviewer)
-    asks: list[str] = []
-    page.on("dialog", lambda dialog: (asks.append(dialog.message), dialog.accept()))
+    asks = answer_dialogs(page, accept=True)
     open_inbox(page)
     if asked == "release":
         page.get_by_role("button", name="Claim", exact=False).click()
@@ -147,7 +173,7 @@ def test_whoever_claims_or_releases_in_mid_sentence_loses_none_of_it(
 def test_a_question_that_is_half_answered_is_not_left_unasked_after_its_claim(
     cast: Cast, page_of: OpenPage
 ) -> None:
-    asked = elsewhere(lambda: pause_run(question(), by=cast.developer, interrupt="q" * 32).tasks.get())
+    asked = elsewhere(partial(open_question, cast))
     other = elsewhere(lambda: open_task(cast, order="A-1"))
     page = page_of(cast.reviewer)
     page.goto(f"/?task={asked.pk}")
@@ -157,31 +183,28 @@ def test_a_question_that_is_half_answered_is_not_left_unasked_after_its_claim(
     page.get_by_role("button", name="Claim").click()
     expect(page.get_by_role("button", name="Release")).to_be_visible()
     expect(field).to_have_value("Take the old")
-    asks: list[str] = []
-    page.on("dialog", lambda dialog: (asks.append(dialog.message), dialog.dismiss()))
+    asks = answer_dialogs(page, accept=False)
+    held = hold_cards(page)
 
-    sent: list[Request] = []
-    page.on("request", lambda request: sent.append(request))
     row_of(page, other).click()
 
     expect(field).to_have_value("Take the old")
     assert len(asks) == 1
-    assert sent == []
+    assert held == []
 
 
 @pytest.mark.parametrize("pressed", ["the same card", "another card"])
 def test_a_card_that_comes_when_somebody_began_to_write_does_not_take_their_text(
     cast: Cast, page_of: OpenPage, pressed: str
 ) -> None:
-    asked = elsewhere(lambda: pause_run(question(), by=cast.developer, interrupt="q" * 32).tasks.get())
+    asked = elsewhere(partial(open_question, cast))
     other = elsewhere(lambda: open_task(cast, order="A-1"))
     page = page_of(cast.reviewer)
     page.goto(f"/?task={asked.pk}")
     is_live(page)
     page.clock.install()  # so that no skeleton comes however slow the machine is
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))
-    held: list[Route] = []
-    page.route("**/pane/**", lambda route: held.append(route))
+    held = hold_cards(page)
     with page.expect_request("**/pane/**"):
         row_of(page, asked if pressed == "the same card" else other).click()
     field = page.get_by_role("textbox", name="Your answer")
