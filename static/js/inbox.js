@@ -82,12 +82,9 @@ if (inbox) {
     const link = event.target.closest(".task");
     if (link && !event.metaKey && !event.ctrlKey) inbox.dataset.open = "";
   });
-  document.addEventListener("htmx:after:swap", (event) => {
+  document.addEventListener("htmx:after:swap", () => {
     mark();
     count();
-    if (event.detail.ctx?.target?.id === "pane" && event.detail.ctx.response) {
-      document.getElementById("pane").scrollTop = 0;
-    }
   });
   mark();
   count();

@@ -8,6 +8,7 @@ const quiet = new WeakSet(); // requests of the pane itself: nobody asked, so th
 let drafted = false;
 let awaited = null; // the request whose card the reader waits for
 let skeletonTimer = 0;
+let shown = card()?.dataset.card; // the task whose card the reader looks at
 let stood = []; // what the pane held before the skeleton, while that is shown
 
 function card() {
@@ -39,10 +40,19 @@ function stopWaiting() {
   stood = [];
 }
 
+// Takes back only what it did itself: some buttons are off for a reason of their own.
 function lock(form, locked) {
   for (const field of form.elements) {
-    if (field.type !== "hidden") field.disabled = locked;
+    if (field.type === "hidden" || field.disabled !== ("locked" in field.dataset)) continue;
+    field.disabled = locked;
+    field.toggleAttribute("data-locked", locked);
   }
+}
+
+// Beside the list the pane scrolls, on a phone the whole page.
+function toTop() {
+  pane.scrollTop = 0;
+  scrollTo(0, 0);
 }
 
 // A form that the reader opened is left alone even while it is empty; one that every card of its kind shows is not.
@@ -57,7 +67,7 @@ function follow() {
   if (!open || !state || Number(state.dataset.version) <= Number(open.dataset.version)) return;
   if (isEditing()) {
     const form = pane.querySelector("form[data-draft]");
-    if ("locks" in state.dataset) lock(form, true);
+    lock(form, "locks" in state.dataset);
     open.dataset.version = state.dataset.version;
     return;
   }
@@ -137,6 +147,8 @@ if (pane) {
     const sent = ctx.request.method === "POST" && ctx.request.form?.id;
     drafted = Boolean(sent) && pane.querySelector("form[data-draft]")?.id === sent;
     if (quiet.has(ctx)) return;
+    if (card()?.dataset.card !== shown) toTop();
+    shown = card()?.dataset.card;
     const form = pane.querySelector("form[data-draft]:not([data-auto])");
     const field = form?.querySelector("input:not([type=hidden]), textarea, select");
     const wanted = ["[data-focus]", "[autofocus]", "[data-first]"].map((hook) => pane.querySelector(hook)).find(Boolean);

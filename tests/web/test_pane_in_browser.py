@@ -8,13 +8,14 @@ from functools import partial
 import pytest
 from playwright.sync_api import Browser, Dialog, Page, Route, expect
 
+from reviewer import claims
 from reviewer.models import Decision, ReviewTask
 from tests.browsers import signed_in
 from tests.cast import Cast
 from tests.deciding.making import pause_run, question
 from tests.facts.test_reports_in_browser import fail_to_answer, fail_to_connect
 from tests.journeys.test_every_page import TOO_WIDE
-from tests.journeys.walking import choice, elsewhere, is_live, row_of
+from tests.journeys.walking import choice, elsewhere, eventually, is_live, row_of
 from tests.processes import Site
 from tests.web.stories import open_task
 
@@ -128,6 +129,34 @@ def test_the_card_that_follows_a_decision_fits_a_phone(cast: Cast, page_of: Open
     assert page.evaluate(wide) == []
 
 
+@pytest.mark.parametrize(("width", "height"), [(390, 500), (1440, 340)])
+def test_another_card_begins_at_its_top_and_the_same_one_is_not_thrown_back_to_it(
+    cast: Cast, page_of: OpenPage, width: int, height: int
+) -> None:
+    first, following = two_tasks(cast)
+    page = page_of(cast.reviewer, viewport={"width": width, "height": height})
+    page.goto(f"/?task={first.pk}")
+    is_live(page)
+    read = "() => document.querySelector('#pane').scrollTop + scrollY"
+    page.locator(TITLE).hover()
+    page.mouse.wheel(0, 150)
+    eventually(lambda: page.evaluate(read) > 50, "the card to be scrolled")
+    at = page.evaluate(read)
+
+    elsewhere(lambda: claims.claim(first.pk, by=cast.reviewer2))
+    expect(page.locator("#pane .state")).to_contain_text("Claimed by Tom O.")
+    elsewhere(lambda: claims.release(first.pk, by=cast.reviewer2))
+    approve = choice(page, "Approve")
+    expect(approve).to_be_visible()
+    assert page.evaluate(read) >= at  # more where the browser keeps the lines in place below the strip
+
+    approve.evaluate("button => button.click()")  # a click of Playwright scrolls by itself
+
+    expect(page.locator(f"{TITLE}:focus")).to_have_text(following.title)
+    expect(page.locator(TITLE)).to_be_in_viewport()
+    assert page.evaluate(read) == 0
+
+
 def test_letters_typed_into_a_form_that_lies_open_press_and_move_nothing(
     cast: Cast, page_of: OpenPage
 ) -> None:
@@ -142,6 +171,27 @@ def test_letters_typed_into_a_form_that_lies_open_press_and_move_nothing(
 
     expect(reason).to_be_focused()
     assert ReviewTask.objects.get(pk=first.pk).claimed_by is None
+
+
+def test_a_form_that_somebody_elses_claim_locked_is_open_again_with_their_release(
+    cast: Cast, page_of: OpenPage
+) -> None:
+    first, _ = two_tasks(cast)
+    page = page_of(cast.reviewer)
+    page.goto(f"/?task={first.pk}")
+    is_live(page)
+    choice(page, "Reject").click()
+    message = page.locator("#pane").get_by_role("textbox", name="Message")
+    message.fill("Already paid")
+
+    elsewhere(lambda: claims.claim(first.pk, by=cast.reviewer2))
+    expect(message).to_be_disabled()
+    expect(page.locator("[data-send]")).to_be_disabled()
+    elsewhere(lambda: claims.release(first.pk, by=cast.reviewer2))
+
+    expect(message).to_be_enabled()
+    expect(page.locator("[data-send]")).to_be_enabled()
+    expect(message).to_have_value("Already paid")
 
 
 @pytest.mark.parametrize("asked", ["claim", "release"])
