@@ -51,11 +51,12 @@ def kept_text(card: cards.Card, reading: cards.Reading, comment: str) -> str:
     """
     parts = []
     answer = reading.answer
-    if isinstance(answer, dict) and isinstance(answer.get("message"), str):
+    written = {key for key in answer if key != "type"} if isinstance(answer, dict) else {"answer"}
+    if written == {"message"} and isinstance(answer["message"], str):
         parts.append(answer["message"])
     elif isinstance(answer, str):
         parts.append(answer)
-    elif reading.verdict not in {"approve", "reject", "respond"} and answer is not cards.MISSING:
+    elif written and answer is not cards.MISSING:
         parts.append(json.dumps(card.for_the_eye(answer), ensure_ascii=False, indent=2, default=_left_out))
     if comment:
         parts.append(comment)

@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from reviewer import cards, claims, decisions, openings, queries
+from reviewer.accounts.models import User
 from reviewer.cards.names import OPERATION
 from reviewer.errors import Conflict, Invalid, Unread
 from reviewer.models import Decision, ReviewTask
@@ -53,11 +54,12 @@ def decide(request: HttpRequest, task_id: UUID) -> HttpResponse:
     found = queries.get_task(person(request), task_id)
     reading = cards.read_decision(card_of(found), request.POST)
     typed = _typed(request, reading)
-    if reading.is_op:
-        return _changed(request, found, reading, typed)
-    if reading.errors or typed.reason_error:
-        return _form_again(request, found, reading, typed, status=422)
     try:
+        if reading.is_op:
+            return _changed(request, found, reading, typed)
+        if reading.errors or typed.reason_error:
+            _guard_form(found, by=person(request))
+            return _form_again(request, found, reading, typed, status=422)
         return _decided(request, _decide(request, found, reading, typed))
     except Conflict as conflict:
         return _moved_on(request, found, reading, typed, conflict)
@@ -102,16 +104,20 @@ def _opened_page(request: HttpRequest, task_id: UUID, *, beside: bool = False) -
 
 def _changed(request: HttpRequest, found: ReviewTask, reading: cards.Reading, typed: Typed) -> HttpResponse:
     """Do what a button inside the form asks for, and draw the form again with all that was typed."""
+    _guard_form(found, by=person(request))
     hold = HOLDS.get(request.POST.get(OPERATION, ""))
     if hold is not None:
-        try:
-            hold(found.pk, by=person(request))
-        except Conflict as conflict:
-            return _moved_on(request, found, reading, typed, conflict)
+        hold(found.pk, by=person(request))
         found = queries.get_task(person(request), found.pk)
     landing = _opened_parts(request, found, _wanted_parts(request))
     openings.open_parts(found, _uncovered_parts(request, found), by=person(request), via="web")
     return _form_again(request, found, reading, typed, status=200, landing=landing)
+
+
+def _guard_form(found: ReviewTask, *, by: User) -> None:
+    """Raise ``Conflict`` where the card has no form any more, so that what was typed is kept beside it."""
+    claims.guard_open(found)
+    claims.guard_not_taken(found, by=by)
 
 
 def _wanted_parts(request: HttpRequest) -> str:

@@ -1,18 +1,35 @@
 // The pane that holds one card. Fetches it again when it moved on, unless the reader is writing: then only its
 // state strip changes and the form is locked, with the text kept. Asks before a draft is left.
-// Hooks: [data-pane], [data-card][data-version][data-pane-url], form[data-draft], [data-card-state][data-locks].
+// Three kinds of requests: quiet ones of the pane itself; the reader's for a card, of which only the last counts; and
+// a form on its way, beside which there is no other.
+// Hooks: [data-pane], [data-card][data-version][data-pane-url], form[data-draft], [data-card-state][data-locks],
+// [data-kept] (text of the reader on a card that takes it no longer).
 
 const words = document.getElementById("words")?.dataset ?? {};
 const pane = document.querySelector("[data-pane]");
 const quiet = new WeakSet(); // requests of the pane itself: nobody asked, so the focus stays where it is
-let drafted = false;
-let awaited = null; // the request whose card the reader waits for
-let skeletonTimer = 0;
+const WRITES_NOTHING = /^(claim|release|refresh|show|uncover|raw|form)\b/; // operations of a form
+const BY_OUR_CLOCK = 1500; // milliseconds that the server's clock may be behind when a claim runs out
+
+let drafted = false; // the reader wrote something that is not sent
+let wasDrafted = false; // the same, when the request that is under way began
+let awaited = null; // the last request for a card
+let sending = null; // the request of the form that is on its way
+let pressed = null; // the row that was pressed meanwhile
+let missed = false; // a push came that could not be shown meanwhile
+let isNative = false; // the browser sends a form without htmx
+let heldField = ""; // the name of the field that had the focus
 let shown = card()?.dataset.card; // the task whose card the reader looks at
 let stood = []; // what the pane held before the skeleton, while that is shown
+let stoodFocus = null;
+let skeletonTimer = 0;
 
 function card() {
   return pane?.querySelector("[data-card]");
+}
+
+function draft() {
+  return pane.querySelector("form[data-draft]");
 }
 
 function skeleton() {
@@ -22,11 +39,12 @@ function skeleton() {
 
 // Keep the old card for 200 ms, then show the layout of the next one.
 function wait(ctx) {
-  clearTimeout(skeletonTimer);
+  stopWaiting();
   awaited = ctx;
   skeletonTimer = setTimeout(() => {
     const bones = skeleton();
-    if (!bones || stood.length) return;
+    if (!bones) return;
+    stoodFocus = pane.contains(document.activeElement) ? document.activeElement : null;
     stood = [...pane.childNodes];
     pane.replaceChildren(bones);
   }, 200);
@@ -35,18 +53,30 @@ function wait(ctx) {
 // Where nothing came, the card that stood here is still the last that is known.
 function stopWaiting() {
   clearTimeout(skeletonTimer);
-  awaited = null;
-  if (stood.length) pane.replaceChildren(...stood);
+  if (!stood.length) return;
+  pane.replaceChildren(...stood);
+  stoodFocus?.focus({ preventScroll: true });
   stood = [];
 }
 
 // Takes back only what it did itself: some buttons are off for a reason of their own.
 function lock(form, locked) {
+  if (locked && form.contains(document.activeElement)) pane.querySelector("[data-card-title]")?.focus({ preventScroll: true });
   for (const field of form.elements) {
     if (field.type === "hidden" || field.disabled !== ("locked" in field.dataset)) continue;
     field.disabled = locked;
     field.toggleAttribute("data-locked", locked);
   }
+}
+
+function isLocked(form) {
+  return [...form.elements].some((field) => "locked" in field.dataset);
+}
+
+// The server draws the form again with what was typed, for the claim as it is now.
+function reopen(form) {
+  lock(form, false);
+  form.requestSubmit(document.querySelector(`button[form="${form.id}"][value="refresh"]`));
 }
 
 // Beside the list the pane scrolls, on a phone the whole page.
@@ -57,79 +87,116 @@ function toTop() {
 
 // A form that the reader opened is left alone even while it is empty; one that every card of its kind shows is not.
 function isEditing() {
-  const form = pane.querySelector("form[data-draft]");
-  return Boolean(form) && (drafted || !("auto" in form.dataset));
+  const form = draft();
+  return drafted || Boolean(form && !("auto" in form.dataset));
 }
 
 function follow() {
   const open = card();
+  if (stood.length || sending) missed = true;
   const state = pane?.querySelector("[data-card-state]");
-  if (!open || !state || Number(state.dataset.version) <= Number(open.dataset.version)) return;
-  if (isEditing()) {
-    const form = pane.querySelector("form[data-draft]");
-    lock(form, "locks" in state.dataset);
-    open.dataset.version = state.dataset.version;
-    return;
-  }
+  if (sending || !open || !state || Number(state.dataset.version) <= Number(open.dataset.version)) return;
   open.dataset.version = state.dataset.version;
-  refetch(open);
+  const form = draft();
+  if (!isEditing()) refetch(open);
+  else if (form && "locks" in state.dataset) lock(form, true);
+  else if (form && isLocked(form)) reopen(form);
 }
 
 function refetch(open) {
   htmx.ajax("GET", open.dataset.paneUrl, { target: "#pane", swap: "innerMorph", source: "#pane" });
 }
 
-// A card comes too late when the reader began to write meanwhile; one that the pane asked for by itself also when
-// they went on to another.
+// A card comes too late when the reader went on meanwhile: to another one, to sending, or to writing.
 function isLate(ctx) {
-  if (ctx?.sourceElement === pane) return isEditing() || card()?.dataset.paneUrl !== ctx.request.action;
-  return Boolean(ctx) && ctx === awaited && drafted;
+  if (ctx?.sourceElement === pane) return Boolean(sending) || isEditing() || card()?.dataset.paneUrl !== ctx.request.action;
+  if (ctx?.target !== pane || ctx === sending) return false;
+  return ctx !== awaited || drafted;
 }
 
 function mayLeave() {
   if (drafted && !confirm(words.sayLeave)) return false;
+  wasDrafted = drafted;
   drafted = false;
   return true;
+}
+
+// What is typed into a form that is on its way would be lost with its answer.
+function send(ctx) {
+  stopWaiting();
+  awaited?.request.abort?.();
+  awaited = null;
+  sending = ctx;
+  wasDrafted = drafted;
+  heldField = document.activeElement?.form === ctx.sourceElement ? document.activeElement.name : "";
+  if (ctx.request.submitter?.name !== "_op") drafted = false;
+  ctx.sourceElement.inert = true;
+}
+
+function hasFailed(ctx) {
+  return !ctx.response || ctx.response.status >= 500 || ctx.response.raw.redirected;
+}
+
+function goOn() {
+  const open = card();
+  if (missed && open) {
+    if (isEditing()) follow();
+    else refetch(open);
+  }
+  missed = false;
+  const row = pressed;
+  pressed = null;
+  if (row?.isConnected) row.click();
+}
+
+function isWritten(ctx) {
+  const { form, submitter } = ctx.request;
+  if (ctx.request.method !== "POST" || !form?.id || draft()?.id !== form.id) return false;
+  return wasDrafted || (submitter?.name === "_op" && !WRITES_NOTHING.test(submitter.value));
 }
 
 if (pane) {
   document.addEventListener("countersign:pushed", follow);
   document.addEventListener("countersign:claim-ended", () => {
     const open = card();
+    const form = draft();
     if (open && !isEditing()) refetch(open);
+    else if (form && isLocked(form)) setTimeout(() => form.isConnected && isLocked(form) && reopen(form), BY_OUR_CLOCK);
   });
   pane.addEventListener("input", (event) => {
     if (event.target.closest("form[data-draft]")) drafted = true;
   });
   addEventListener("beforeunload", (event) => {
-    if (drafted) event.preventDefault();
+    if (drafted && !isNative) event.preventDefault();
   });
-  pane.addEventListener("submit", (event) => {
-    if (event.submitter?.name !== "_op") drafted = false;
+  pane.addEventListener("submit", () => {
+    isNative = true;
   });
-
-  for (const moment of ["htmx:before:request", "htmx:before:swap"]) {
-    document.addEventListener(moment, (event) => {
-      if (isLate(event.detail.ctx)) event.preventDefault();
-    });
-  }
 
   document.addEventListener("htmx:before:request", (event) => {
     const { ctx } = event.detail;
+    isNative = false;
     if (ctx.target !== pane) return;
-    if (ctx.sourceElement === pane) quiet.add(ctx);
-    const isSending = ctx.request.method === "POST" && ctx.sourceElement.matches("form");
-    if (!isSending && !quiet.has(ctx) && !mayLeave()) {
-      event.preventDefault();
+    if (ctx.sourceElement === pane) {
+      quiet.add(ctx);
+      if (isLate(ctx)) event.preventDefault();
       return;
     }
-    if (!isSending && !quiet.has(ctx)) wait(ctx);
+    const isForm = ctx.request.method === "POST" && ctx.sourceElement.matches("form");
+    if (sending) {
+      if (!isForm) pressed = ctx.sourceElement;
+      event.preventDefault();
+    } else if (isForm) send(ctx);
+    else if (mayLeave()) wait(ctx);
+    else event.preventDefault();
   });
 
   // The answer is here: its skeleton comes too late. htmx goes on only after a timer of its own, and one that is
   // due in between would put the skeleton, and then the old card, in the new one's place.
   document.addEventListener("htmx:before:swap", (event) => {
-    if (event.detail.ctx && event.detail.ctx === awaited) clearTimeout(skeletonTimer);
+    const { ctx } = event.detail;
+    if (isLate(ctx)) event.preventDefault();
+    else if (ctx && ctx === awaited) clearTimeout(skeletonTimer);
   });
 
   // Before anybody else hears of it: what is said of the failure is said on the card.
@@ -139,22 +206,35 @@ if (pane) {
     }, true);
   }
 
+  document.addEventListener("htmx:finally:request", (event) => {
+    const { ctx } = event.detail;
+    if (ctx !== awaited && ctx !== sending) return;
+    if (hasFailed(ctx)) drafted = drafted || wasDrafted;
+    if (ctx === sending) {
+      ctx.sourceElement.inert = false;
+      const field = heldField && [...(draft()?.elements ?? [])].find(({ name }) => name === heldField);
+      if (field && hasFailed(ctx)) field.focus({ preventScroll: true });
+    }
+    awaited = sending = null;
+    goOn();
+  });
+
   document.addEventListener("htmx:after:swap", (event) => {
     const { ctx } = event.detail;
-    if (ctx?.target !== pane || !ctx.response) return;
+    if (ctx?.target !== pane || !ctx.response || quiet.has(ctx)) return;
     stood = [];
-    // A form that came back, with its errors or one field more, still holds what the reader wrote.
-    const sent = ctx.request.method === "POST" && ctx.request.form?.id;
-    drafted = Boolean(sent) && pane.querySelector("form[data-draft]")?.id === sent;
-    if (quiet.has(ctx)) return;
+    missed = false;
+    drafted = isWritten(ctx) || Boolean(pane.querySelector("[data-kept]"));
     if (card()?.dataset.card !== shown) toTop();
     shown = card()?.dataset.card;
     const form = pane.querySelector("form[data-draft]:not([data-auto])");
+    const again = ctx === sending && heldField && heldField !== "_op" && [...(draft()?.elements ?? [])].find(({ name }) => name === heldField);
     const field = form?.querySelector("input:not([type=hidden]), textarea, select");
-    const wanted = ["[data-focus]", "[autofocus]", "[data-first]"].map((hook) => pane.querySelector(hook)).find(Boolean);
-    const first = wanted ?? field ?? pane.querySelector("[data-card-title]");
+    const wanted = ["[data-focus]", "[autofocus]"].map((hook) => pane.querySelector(hook)).find(Boolean);
+    const first = wanted || again || pane.querySelector("[data-first]") || field || pane.querySelector("[data-card-title]");
     // htmx has put the focus on [autofocus] already, and the reader may have gone on from there.
     if (!first?.matches("[autofocus]")) first?.focus({ preventScroll: true });
-    (first?.matches("[data-focus], [autofocus]") ? first : form)?.scrollIntoView({ block: "nearest" });
+    if (first === again && first.matches("textarea, input[type=text]")) first.setSelectionRange(first.value.length, first.value.length);
+    (first?.matches("[data-focus], [autofocus]") || first === again ? first : form)?.scrollIntoView({ block: "nearest" });
   });
 }

@@ -90,12 +90,14 @@ addEventListener("pageshow", () => {
   for (const busy of document.querySelectorAll('[aria-busy="true"]')) busy.removeAttribute("aria-busy");
 });
 
-// A server that broke must not take the card's place: say so, and keep what is on the page.
+// A server that broke, or a page to sign in on, must not take the card's place: say so, and keep what is on the page.
 document.addEventListener("htmx:before:swap", (event) => {
-  if ((event.detail.ctx?.response?.status ?? 200) < 500) return;
+  const { response } = event.detail.ctx ?? {};
+  if (!response || !(response.raw?.redirected || response.status >= 500)) return;
   event.preventDefault();
-  announce(words.sayFailed);
-  showProblem(words.sayFailed);
+  const text = response.raw?.redirected ? words.saySignedOut : words.sayFailed;
+  announce(text);
+  showProblem(text);
 });
 
 document.addEventListener("htmx:error", (event) => {

@@ -10,7 +10,10 @@ from django.test import Client
 
 from agents_runtime.canonical import decode, digest
 from reviewer import claims, decisions
+from reviewer.cards import Reading
 from reviewer.models import Decision, ReviewTask
+from reviewer.shown import card_of
+from reviewer.web import notices
 from tests.cast import Cast
 from tests.deciding.making import APPROVE, pause_run, question
 from tests.web.markup import Markup, read
@@ -329,6 +332,52 @@ def test_a_claim_inside_a_form_that_came_too_late_says_so_and_keeps_what_was_typ
     assert response.status_code == 409
     assert "Tom O. has claimed this task." in read(response).text
     assert "My own words" in response.content.decode()
+
+
+@pytest.mark.parametrize("moved_on", ["claimed", "decided"])
+@pytest.mark.parametrize("operation", ["refresh", "release", "claim", ""])
+@pytest.mark.parametrize("through", [HTMX, {}], ids=["with a script", "without"])
+def test_whatever_is_pressed_in_the_form_of_a_card_that_moved_on_keeps_what_was_typed(
+    cast: Cast, client_of: ClientOf, moved_on: str, operation: str, through: dict[str, str]
+) -> None:
+    task = open_task(cast)
+    client = client_of(cast.reviewer)
+    page = read(client.get(f"/tasks/{task.pk}/?verdict=reject"))
+    if moved_on == "claimed":
+        claims.claim(task.pk, by=cast.reviewer2)
+    else:
+        decide(task, cast)
+    # Without an operation it is a rejection that lacks its reason: a form with an error, were it open still.
+    data = fields(page, **{message_name(page): "My own words"}) | ({"_op": operation} if operation else {})
+
+    response = send(client, task, data, headers=through)
+
+    assert response.status_code == 409
+    assert read(response).has("data-kept")
+    assert "My own words" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        ({"type": "reject", "message": "no"}, "no"),
+        ({"type": "reject", "message": "no", "severity": "high"}, '"severity": "high"'),
+        ({"type": "reject", "feedback": "because"}, '"feedback": "because"'),
+        ({"message": "hello", "ok": True}, '"ok": true'),
+        ("A plain text", "A plain text"),
+        ({"type": "approve"}, ""),
+    ],
+)
+def test_all_that_was_written_is_kept_whatever_the_answer_looks_like(
+    cast: Cast, answer: Any, kept: str
+) -> None:
+    card = card_of(open_task(cast))
+    form = card.open("reject")
+
+    text = notices.kept_text(card, Reading(form.verdict, form, answer), "")
+
+    assert kept in text
+    assert bool(text) == bool(kept)
 
 
 def test_enter_in_a_field_presses_a_button_that_only_draws_the_form_again(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from functools import partial
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, Route, ViewportSize, expect
+from django.db import transaction
+from django.utils.timezone import now
+from playwright.sync_api import Browser, Dialog, Locator, Page, Route, ViewportSize, expect
 
 from reviewer import claims
+from reviewer.accounts.models import User
 from reviewer.models import Decision, ReviewTask
 from tests.browsers import signed_in
 from tests.cast import Cast
@@ -17,7 +21,7 @@ from tests.facts.test_reports_in_browser import fail_to_answer, fail_to_connect
 from tests.journeys.test_every_page import TOO_WIDE
 from tests.journeys.walking import choice, elsewhere, eventually, is_live, row_of
 from tests.processes import Site
-from tests.web.stories import open_task
+from tests.web.stories import decide, open_task
 
 pytestmark = pytest.mark.browser
 OpenPage = Callable[..., Page]
@@ -46,6 +50,28 @@ def hold_cards(page: Page) -> list[Route]:
         held.append(route)
 
     page.route("**/pane/**", hold)
+    return held
+
+
+def write_rejection(page: Page, text: str = "Already paid") -> Locator:
+    """Open the form to reject, and begin its message."""
+    choice(page, "Reject").click()
+    message = page.locator("#pane").get_by_role("textbox", name="Message")
+    message.fill(text)
+    return message
+
+
+def hold_first(page: Page, pattern: str) -> list[Route]:
+    """Keep the first request of this kind until the test sends it, and let all others through."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route(pattern, hold)
     return held
 
 
@@ -280,3 +306,193 @@ def test_a_card_that_comes_when_somebody_began_to_write_does_not_take_their_text
     expect(page.get_by_role("button", name="Release")).to_be_visible()
     expect(field).to_have_value("Take the old")
     assert page.url.endswith(f"?task={asked.pk}")
+
+
+@pytest.mark.parametrize("late", ["a form of the card before", "the claim of the card before"])
+def test_what_comes_late_for_one_card_takes_neither_place_nor_text_of_another(
+    cast: Cast, page_of: OpenPage, late: str
+) -> None:
+    first, other = two_tasks(cast)
+    page = page_of(cast.reviewer)
+    page.goto(f"/?task={first.pk}")
+    is_live(page)
+    if late.startswith("a form"):
+        held = hold_first(page, "**/pane/?verdict=reject**")
+        choice(page, "Reject").click()
+    else:
+        held = hold_first(page, "**/claim/")
+        page.get_by_role("button", name="Claim").click()
+    eventually_held(page, held)
+
+    row_of(page, other).click()
+    if late.startswith("the claim"):  # a form on its way ends first; the row that was pressed comes then
+        held[0].continue_()
+    expect(page.locator(TITLE)).to_have_text(other.title)
+    message = write_rejection(page)
+    if late.startswith("a form"):
+        held[0].continue_()
+    page.get_by_label("Wrong scope").check()
+
+    expect(page.locator("#pane [data-card]")).to_have_attribute("data-card", str(other.pk))
+    expect(message).to_have_value("Already paid")
+    page.locator("[data-send]").click()
+    expect(row_of(page, other)).to_contain_text("by you")
+    assert Decision.objects.get().task_id == other.pk
+
+
+def eventually_held(page: Page, held: list[Route]) -> None:
+    """Wait until a request is kept; Playwright hands it over only while it waits itself."""
+    for _ in range(100):
+        if held:
+            return
+        page.wait_for_timeout(30)
+    raise AssertionError("no such request came")
+
+
+def test_nothing_is_typed_into_a_form_that_is_on_its_way(cast: Cast, page_of: OpenPage) -> None:
+    first, _ = two_tasks(cast)
+    page = page_of(cast.reviewer)
+    page.goto(f"/?task={first.pk}")
+    is_live(page)
+    message = write_rejection(page, "one")
+    held = hold_first(page, "**/decide/")
+    page.get_by_role("button", name="Claim").click()
+    eventually_held(page, held)
+
+    page.keyboard.type(" two")
+    assert page.evaluate("document.querySelector('form[data-draft]').inert")
+    held[0].continue_()
+
+    expect(page.get_by_role("button", name="Release")).to_be_visible()
+    expect(message).to_have_value("one")
+    message.press("End")
+    message.press_sequentially(" two")
+    expect(message).to_have_value("one two")
+
+
+@pytest.mark.parametrize("fail", [fail_to_connect, fail_to_answer])
+def test_a_draft_that_could_not_be_sent_is_still_a_draft(
+    cast: Cast, browser: Browser, live_server_process: Site, fail: Callable[[Route], None]
+) -> None:
+    first, other = two_tasks(cast)
+    # A context of its own: a browser logs each failed request as an error, and here they are wanted.
+    page = signed_in(browser, live_server_process, cast.reviewer)
+    page.goto(f"/?task={first.pk}")
+    is_live(page)
+    message = write_rejection(page)
+    page.get_by_label("Wrong scope").check()
+    asks = answer_dialogs(page, accept=False)
+    page.route("**/decide/", fail)
+
+    page.locator("[data-send]").click()
+    expect(page.locator("[data-problem]:visible").first).to_be_visible()
+    row_of(page, other).click()
+
+    assert len(asks) == 1
+    expect(message).to_have_value("Already paid")
+    page.unroute("**/decide/")
+    page.locator("[data-send]").click()
+    expect(row_of(page, first)).to_contain_text("by you")
+
+
+def test_who_is_signed_out_meanwhile_keeps_the_card_and_the_text(
+    cast: Cast, browser: Browser, live_server_process: Site
+) -> None:
+    first, _ = two_tasks(cast)
+    page = signed_in(browser, live_server_process, cast.reviewer)
+    page.goto(f"/?task={first.pk}")
+    is_live(page)
+    message = write_rejection(page)
+    page.get_by_label("Wrong scope").check()
+    page.context.clear_cookies(name=live_server_process.session_cookie)
+
+    page.locator("[data-send]").click()
+
+    expect(page.locator("[data-problem]:visible").first).to_contain_text("You are signed out.")
+    expect(message).to_have_value("Already paid")
+
+
+def test_what_was_written_for_a_card_that_somebody_decided_stays_until_its_writer_leaves(
+    cast: Cast, page_of: OpenPage
+) -> None:
+    first, other = two_tasks(cast)
+    page = page_of(cast.reviewer)
+    page.goto(f"/?task={first.pk}")
+    is_live(page)
+    write_rejection(page)
+    page.get_by_label("Wrong scope").check()
+    page.route("**/ws/**", lambda route: route.abort())
+    elsewhere(partial(decide, first, cast))
+    page.locator("[data-send]").click(force=True)
+    kept = page.locator("#pane [data-kept]")
+    asks = answer_dialogs(page, accept=False)
+
+    if page.locator("[data-send]").count():  # its lock was faster: the text stands in its field still
+        expect(page.locator("#pane").get_by_role("textbox", name="Message")).to_have_value("Already paid")
+    else:
+        expect(kept).to_have_value("Already paid")
+        row_of(page, other).click()
+        assert len(asks) == 1
+        expect(kept).to_have_value("Already paid")
+
+
+def test_a_form_that_was_locked_and_opened_again_can_be_sent_at_once(cast: Cast, page_of: OpenPage) -> None:
+    first, _ = two_tasks(cast)
+    page = page_of(cast.reviewer)
+    page.goto(f"/?task={first.pk}")
+    is_live(page)
+    message = write_rejection(page)
+    page.get_by_label("Wrong scope").check()
+    elsewhere(lambda: claims.claim(first.pk, by=cast.reviewer2))
+    expect(message).to_be_disabled()
+    elsewhere(lambda: claims.release(first.pk, by=cast.reviewer2))
+    expect(message).to_be_enabled()
+    expect(page.locator(f"#pane [name=claim_version][value='{fence_of(first)}']").first).to_be_attached()
+
+    page.locator("[data-send]").click()
+
+    expect(row_of(page, first)).to_contain_text("by you")
+
+
+def fence_of(task: ReviewTask) -> int:
+    """Return the fence of the task's last claim."""
+    return ReviewTask.objects.get(pk=task.pk).claim_version
+
+
+def test_a_form_that_a_claim_locked_opens_again_when_that_claim_runs_out(
+    cast: Cast, page_of: OpenPage
+) -> None:
+    first, _ = two_tasks(cast)
+    page = page_of(cast.reviewer)
+    page.goto(f"/?task={first.pk}")
+    is_live(page)
+    message = write_rejection(page)
+
+    elsewhere(lambda: claim_for(first, cast.reviewer2, seconds=4))
+
+    expect(message).to_be_disabled()
+    expect(message).to_be_enabled(timeout=20_000)
+    expect(message).to_have_value("Already paid")
+
+
+@transaction.atomic
+def claim_for(task: ReviewTask, who: User, *, seconds: int) -> None:
+    """Claim a task for a short while, and tell of it as a claim does."""
+    claims.claim(task.pk, by=who)
+    ReviewTask.objects.filter(pk=task.pk).update(claimed_until=now() + dt.timedelta(seconds=seconds))
+
+
+def test_who_typed_nothing_is_not_asked_after_a_claim(cast: Cast, page_of: OpenPage) -> None:
+    asked = elsewhere(partial(open_question, cast))
+    other = elsewhere(lambda: open_task(cast, order="A-1"))
+    page = page_of(cast.reviewer)
+    page.goto(f"/?task={asked.pk}")
+    is_live(page)
+    page.get_by_role("button", name="Claim").click()
+    expect(page.get_by_role("button", name="Release")).to_be_visible()
+    asks = answer_dialogs(page, accept=False)
+
+    row_of(page, other).click()
+
+    expect(page.locator(TITLE)).to_have_text(other.title)
+    assert asks == []
