@@ -63,6 +63,12 @@ function compareSoon(form) {
   timers.set(form, setTimeout(() => compare(form), PAUSE));
 }
 
+// What is sent says itself what it changes.
+document.addEventListener("submit", (event) => {
+  clearTimeout(timers.get(event.target));
+  running.get(event.target)?.abort();
+}, true);
+
 document.addEventListener("input", (event) => {
   const form = event.target.form;
   if (!form?.matches("[data-card-form]")) return;

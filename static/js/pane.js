@@ -15,7 +15,7 @@ let drafted = false; // the reader wrote something that is not sent
 let wasDrafted = false; // the same, when the request that is under way began
 let awaited = null; // the last request for a card
 let sending = null; // the request of the form that is on its way
-let pressed = null; // the row that was pressed meanwhile
+let pressed = null; // the link that was pressed meanwhile
 let missed = false; // a push came that could not be shown meanwhile
 let isNative = false; // the browser sends a form without htmx
 let heldField = ""; // the name of the field that had the focus
@@ -75,8 +75,9 @@ function isLocked(form) {
 
 // The server draws the form again with what was typed, for the claim as it is now.
 function reopen(form) {
+  const button = document.querySelector(`button[form="${form.id}"][value="refresh"]`);
   lock(form, false);
-  form.requestSubmit(document.querySelector(`button[form="${form.id}"][value="refresh"]`));
+  if (button) form.requestSubmit(button);
 }
 
 // Beside the list the pane scrolls, on a phone the whole page.
@@ -93,9 +94,11 @@ function isEditing() {
 
 function follow() {
   const open = card();
-  if (stood.length || sending) missed = true;
+  if (stood.length) missed = true; // its strip is not on the page now
+  if (awaited || sending) return;
+  if (pane && !draft() && !pane.querySelector("[data-kept]")) drafted = false; // its card was taken away
   const state = pane?.querySelector("[data-card-state]");
-  if (sending || !open || !state || Number(state.dataset.version) <= Number(open.dataset.version)) return;
+  if (!open || !state || Number(state.dataset.version) <= Number(open.dataset.version)) return;
   open.dataset.version = state.dataset.version;
   const form = draft();
   if (!isEditing()) refetch(open);
@@ -114,23 +117,39 @@ function isLate(ctx) {
   return ctx !== awaited || drafted;
 }
 
+function refuse(event) {
+  if (event.detail.ctx.sourceElement === pane && (sending || awaited)) missed = true;
+  event.preventDefault();
+}
+
+// A draft that its writer left, or sent, counts until something came in its place.
+function remember() {
+  wasDrafted = drafted || (Boolean(awaited) && wasDrafted);
+}
+
 function mayLeave() {
   if (drafted && !confirm(words.sayLeave)) return false;
-  wasDrafted = drafted;
+  remember();
   drafted = false;
   return true;
 }
 
 // What is typed into a form that is on its way would be lost with its answer.
 function send(ctx) {
+  remember();
   stopWaiting();
   awaited?.request.abort?.();
   awaited = null;
   sending = ctx;
-  wasDrafted = drafted;
-  heldField = document.activeElement?.form === ctx.sourceElement ? document.activeElement.name : "";
+  const held = document.activeElement;
+  heldField = held?.form === ctx.sourceElement && held.name !== "_op" ? held.name : "";
   if (ctx.request.submitter?.name !== "_op") drafted = false;
   ctx.sourceElement.inert = true;
+}
+
+function fieldThatHadFocus() {
+  const named = [...(draft()?.elements ?? [])].filter(({ name }) => heldField && name === heldField);
+  return named.find((field) => field.checked) ?? named[0];
 }
 
 function hasFailed(ctx) {
@@ -139,14 +158,13 @@ function hasFailed(ctx) {
 
 function goOn() {
   const open = card();
-  if (missed && open) {
-    if (isEditing()) follow();
-    else refetch(open);
-  }
+  if (missed && open && !isEditing()) refetch(open);
+  else follow();
   missed = false;
-  const row = pressed;
+  const link = pressed;
   pressed = null;
-  if (row?.isConnected) row.click();
+  if (link?.isConnected) link.click();
+  else if (link) pane.querySelector(`a[href="${CSS.escape(link.getAttribute("href"))}"]`)?.click(); // the same, drawn again
 }
 
 function isWritten(ctx) {
@@ -161,32 +179,41 @@ if (pane) {
     const open = card();
     const form = draft();
     if (open && !isEditing()) refetch(open);
-    else if (form && isLocked(form)) setTimeout(() => form.isConnected && isLocked(form) && reopen(form), BY_OUR_CLOCK);
+    else if (form && isLocked(form)) setTimeout(() => {
+      if (form.isConnected && isLocked(form) && !sending && !awaited) reopen(form);
+    }, BY_OUR_CLOCK);
   });
   pane.addEventListener("input", (event) => {
     if (event.target.closest("form[data-draft]")) drafted = true;
   });
   addEventListener("beforeunload", (event) => {
     if (drafted && !isNative) event.preventDefault();
+    isNative = false;
   });
-  pane.addEventListener("submit", () => {
-    isNative = true;
+  pane.addEventListener("submit", (event) => {
+    isNative = !event.defaultPrevented; // htmx, which listens on the form, has prevented what it sends itself
+  });
+
+  // Refused before htmx queues it: out of the queue it would be sent by a form that is gone.
+  document.addEventListener("htmx:config:request", (event) => {
+    const { ctx } = event.detail;
+    if (!sending || ctx.target !== pane || ctx.sourceElement === pane) return;
+    if (ctx.request.method !== "POST") pressed = ctx.sourceElement;
+    else if (ctx.request.submitter !== sending.request.submitter) ctx.request.submitter?.removeAttribute("aria-busy");
+    event.preventDefault();
   });
 
   document.addEventListener("htmx:before:request", (event) => {
     const { ctx } = event.detail;
-    isNative = false;
     if (ctx.target !== pane) return;
     if (ctx.sourceElement === pane) {
       quiet.add(ctx);
-      if (isLate(ctx)) event.preventDefault();
+      if (isLate(ctx)) refuse(event);
       return;
     }
     const isForm = ctx.request.method === "POST" && ctx.sourceElement.matches("form");
-    if (sending) {
-      if (!isForm) pressed = ctx.sourceElement;
-      event.preventDefault();
-    } else if (isForm) send(ctx);
+    if (sending || !ctx.sourceElement.isConnected) event.preventDefault();
+    else if (isForm) send(ctx);
     else if (mayLeave()) wait(ctx);
     else event.preventDefault();
   });
@@ -195,14 +222,15 @@ if (pane) {
   // due in between would put the skeleton, and then the old card, in the new one's place.
   document.addEventListener("htmx:before:swap", (event) => {
     const { ctx } = event.detail;
-    if (isLate(ctx)) event.preventDefault();
+    if (isLate(ctx)) refuse(event);
     else if (ctx && ctx === awaited) clearTimeout(skeletonTimer);
   });
 
   // Before anybody else hears of it: what is said of the failure is said on the card.
-  for (const moment of ["htmx:error", "htmx:response:error", "htmx:finally:request"]) {
-    document.addEventListener(moment, (event) => {
-      if (event.detail.ctx && event.detail.ctx === awaited) stopWaiting();
+  for (const moment of ["htmx:error", "htmx:after:request", "htmx:finally:request"]) {
+    document.addEventListener(moment, ({ detail: { ctx } }) => {
+      const isOver = moment !== "htmx:after:request" || hasFailed(ctx) || ctx.response.status >= 400;
+      if (ctx && ctx === awaited && isOver) stopWaiting();
     }, true);
   }
 
@@ -212,10 +240,10 @@ if (pane) {
     if (hasFailed(ctx)) drafted = drafted || wasDrafted;
     if (ctx === sending) {
       ctx.sourceElement.inert = false;
-      const field = heldField && [...(draft()?.elements ?? [])].find(({ name }) => name === heldField);
-      if (field && hasFailed(ctx)) field.focus({ preventScroll: true });
+      if (hasFailed(ctx)) fieldThatHadFocus()?.focus({ preventScroll: true });
     }
     awaited = sending = null;
+    if (hasFailed(ctx) || ctx.response.status >= 400) pressed = null; // first the reader has to hear of that
     goOn();
   });
 
@@ -228,13 +256,13 @@ if (pane) {
     if (card()?.dataset.card !== shown) toTop();
     shown = card()?.dataset.card;
     const form = pane.querySelector("form[data-draft]:not([data-auto])");
-    const again = ctx === sending && heldField && heldField !== "_op" && [...(draft()?.elements ?? [])].find(({ name }) => name === heldField);
+    const again = ctx === sending ? fieldThatHadFocus() : undefined;
     const field = form?.querySelector("input:not([type=hidden]), textarea, select");
     const wanted = ["[data-focus]", "[autofocus]"].map((hook) => pane.querySelector(hook)).find(Boolean);
     const first = wanted || again || pane.querySelector("[data-first]") || field || pane.querySelector("[data-card-title]");
     // htmx has put the focus on [autofocus] already, and the reader may have gone on from there.
     if (!first?.matches("[autofocus]")) first?.focus({ preventScroll: true });
-    if (first === again && first.matches("textarea, input[type=text]")) first.setSelectionRange(first.value.length, first.value.length);
-    (first?.matches("[data-focus], [autofocus]") || first === again ? first : form)?.scrollIntoView({ block: "nearest" });
+    if (again && first === again && first.matches("textarea, input[type=text]")) first.setSelectionRange(first.value.length, first.value.length);
+    (first?.matches("[data-focus], [autofocus]") || (again && first === again) ? first : form)?.scrollIntoView({ block: "nearest" });
   });
 }

@@ -82,8 +82,9 @@ addEventListener("submit", (event) => {
 }, true);
 
 document.addEventListener("htmx:finally:request", (event) => {
-  for (const busy of document.querySelectorAll('[aria-busy="true"]')) busy.removeAttribute("aria-busy");
-  event.detail.ctx.sourceElement?.removeAttribute?.("aria-busy");
+  const { request, sourceElement } = event.detail.ctx;
+  request?.submitter?.removeAttribute("aria-busy");
+  sourceElement?.removeAttribute?.("aria-busy");
 });
 
 addEventListener("pageshow", () => {
