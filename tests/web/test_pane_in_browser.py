@@ -94,6 +94,13 @@ def read_on(page: Page) -> None:
     eventually(lambda: page.evaluate(DOWN) > 100, "the card to be scrolled")
 
 
+def at_card(page: Page, task: ReviewTask) -> Page:
+    """Open the inbox with this card beside its list, and wait until its socket is connected."""
+    page.goto(f"/?task={task.pk}")
+    is_live(page)
+    return page
+
+
 def open_inbox(page: Page) -> None:
     """Go to the inbox and wait until its socket is connected."""
     page.goto("/")
@@ -149,9 +156,7 @@ def test_a_card_comes_back_when_nothing_follows_its_skeleton_however_often_one_a
 def test_the_card_that_follows_a_decision_fits_a_phone(cast: Cast, page_of: OpenPage) -> None:
     first = elsewhere(lambda: open_task(cast, order="ORDER-20417-OF-ANOTHER-CENTURY"))
     following = elsewhere(lambda: open_task(cast, order="A-2"))
-    page = page_of(cast.reviewer, viewport={"width": 390, "height": 844})
-    page.goto(f"/?task={first.pk}")
-    is_live(page)
+    page = at_card(page_of(cast.reviewer, viewport={"width": 390, "height": 844}), first)
 
     choice(page, "Approve").click()
 
@@ -167,9 +172,7 @@ def test_the_card_that_follows_a_decision_fits_a_phone(cast: Cast, page_of: Open
 @pytest.mark.parametrize("size", SMALL, ids=str)
 def test_another_card_begins_at_its_top(cast: Cast, page_of: OpenPage, size: ViewportSize) -> None:
     first, following = two_tasks(cast)
-    page = page_of(cast.reviewer, viewport=size)
-    page.goto(f"/?task={first.pk}")
-    is_live(page)
+    page = at_card(page_of(cast.reviewer, viewport=size), first)
     read_on(page)
 
     choice(page, "Approve").evaluate("button => button.click()")  # a click of Playwright scrolls by itself
@@ -184,9 +187,7 @@ def test_a_card_that_moves_on_by_itself_stays_where_it_is_read(
     cast: Cast, page_of: OpenPage, size: ViewportSize
 ) -> None:
     first, _ = two_tasks(cast)
-    page = page_of(cast.reviewer, viewport=size)
-    page.goto(f"/?task={first.pk}")
-    is_live(page)
+    page = at_card(page_of(cast.reviewer, viewport=size), first)
     read_on(page)
 
     elsewhere(lambda: claims.claim(first.pk, by=cast.reviewer2))
@@ -215,9 +216,7 @@ def test_a_form_that_somebody_elses_claim_locked_is_open_again_with_their_releas
     cast: Cast, page_of: OpenPage
 ) -> None:
     first, _ = two_tasks(cast)
-    page = page_of(cast.reviewer)
-    page.goto(f"/?task={first.pk}")
-    is_live(page)
+    page = at_card(page_of(cast.reviewer), first)
     choice(page, "Reject").click()
     message = page.locator("#pane").get_by_role("textbox", name="Message")
     message.fill("Already paid")
@@ -263,9 +262,7 @@ def test_a_question_that_is_half_answered_is_not_left_unasked_after_its_claim(
 ) -> None:
     asked = elsewhere(partial(open_question, cast))
     other = elsewhere(lambda: open_task(cast, order="A-1"))
-    page = page_of(cast.reviewer)
-    page.goto(f"/?task={asked.pk}")
-    is_live(page)
+    page = at_card(page_of(cast.reviewer), asked)
     field = page.get_by_role("textbox", name="Your answer")
     field.fill("Take the old")
     page.get_by_role("button", name="Claim").click()
@@ -287,9 +284,7 @@ def test_a_card_that_comes_when_somebody_began_to_write_does_not_take_their_text
 ) -> None:
     asked = elsewhere(partial(open_question, cast))
     other = elsewhere(lambda: open_task(cast, order="A-1"))
-    page = page_of(cast.reviewer)
-    page.goto(f"/?task={asked.pk}")
-    is_live(page)
+    page = at_card(page_of(cast.reviewer), asked)
     page.clock.install()  # so that no skeleton comes however slow the machine is
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))
     held = hold_cards(page)
@@ -313,9 +308,7 @@ def test_what_comes_late_for_one_card_takes_neither_place_nor_text_of_another(
     cast: Cast, page_of: OpenPage, late: str
 ) -> None:
     first, other = two_tasks(cast)
-    page = page_of(cast.reviewer)
-    page.goto(f"/?task={first.pk}")
-    is_live(page)
+    page = at_card(page_of(cast.reviewer), first)
     if late.startswith("a form"):
         held = hold_first(page, "**/pane/?verdict=reject**")
         choice(page, "Reject").click()
@@ -351,9 +344,7 @@ def eventually_held(page: Page, held: list[Route]) -> None:
 
 def test_nothing_is_typed_into_a_form_that_is_on_its_way(cast: Cast, page_of: OpenPage) -> None:
     first, _ = two_tasks(cast)
-    page = page_of(cast.reviewer)
-    page.goto(f"/?task={first.pk}")
-    is_live(page)
+    page = at_card(page_of(cast.reviewer), first)
     message = write_rejection(page, "one")
     held = hold_first(page, "**/decide/")
     page.get_by_role("button", name="Claim").click()
@@ -376,9 +367,7 @@ def test_a_draft_that_could_not_be_sent_is_still_a_draft(
 ) -> None:
     first, other = two_tasks(cast)
     # A context of its own: a browser logs each failed request as an error, and here they are wanted.
-    page = signed_in(browser, live_server_process, cast.reviewer)
-    page.goto(f"/?task={first.pk}")
-    is_live(page)
+    page = at_card(signed_in(browser, live_server_process, cast.reviewer), first)
     message = write_rejection(page)
     page.get_by_label("Wrong scope").check()
     asks = answer_dialogs(page, accept=False)
@@ -399,9 +388,7 @@ def test_who_is_signed_out_meanwhile_keeps_the_card_and_the_text(
     cast: Cast, browser: Browser, live_server_process: Site
 ) -> None:
     first, _ = two_tasks(cast)
-    page = signed_in(browser, live_server_process, cast.reviewer)
-    page.goto(f"/?task={first.pk}")
-    is_live(page)
+    page = at_card(signed_in(browser, live_server_process, cast.reviewer), first)
     message = write_rejection(page)
     page.get_by_label("Wrong scope").check()
     page.context.clear_cookies(name=live_server_process.session_cookie)
@@ -416,9 +403,7 @@ def test_what_was_written_for_a_card_that_somebody_decided_stays_until_its_write
     cast: Cast, page_of: OpenPage
 ) -> None:
     first, other = two_tasks(cast)
-    page = page_of(cast.reviewer)
-    page.goto(f"/?task={first.pk}")
-    is_live(page)
+    page = at_card(page_of(cast.reviewer), first)
     write_rejection(page)
     page.get_by_label("Wrong scope").check()
     page.route("**/ws/**", lambda route: route.abort())
@@ -438,9 +423,7 @@ def test_what_was_written_for_a_card_that_somebody_decided_stays_until_its_write
 
 def test_a_form_that_was_locked_and_opened_again_can_be_sent_at_once(cast: Cast, page_of: OpenPage) -> None:
     first, _ = two_tasks(cast)
-    page = page_of(cast.reviewer)
-    page.goto(f"/?task={first.pk}")
-    is_live(page)
+    page = at_card(page_of(cast.reviewer), first)
     message = write_rejection(page)
     page.get_by_label("Wrong scope").check()
     elsewhere(lambda: claims.claim(first.pk, by=cast.reviewer2))
@@ -463,9 +446,7 @@ def test_a_form_that_a_claim_locked_opens_again_when_that_claim_runs_out(
     cast: Cast, page_of: OpenPage
 ) -> None:
     first, _ = two_tasks(cast)
-    page = page_of(cast.reviewer)
-    page.goto(f"/?task={first.pk}")
-    is_live(page)
+    page = at_card(page_of(cast.reviewer), first)
     message = write_rejection(page)
 
     elsewhere(lambda: claim_for(first, cast.reviewer2, seconds=4))
@@ -485,9 +466,7 @@ def claim_for(task: ReviewTask, who: User, *, seconds: int) -> None:
 def test_who_typed_nothing_is_not_asked_after_a_claim(cast: Cast, page_of: OpenPage) -> None:
     asked = elsewhere(partial(open_question, cast))
     other = elsewhere(lambda: open_task(cast, order="A-1"))
-    page = page_of(cast.reviewer)
-    page.goto(f"/?task={asked.pk}")
-    is_live(page)
+    page = at_card(page_of(cast.reviewer), asked)
     page.get_by_role("button", name="Claim").click()
     expect(page.get_by_role("button", name="Release")).to_be_visible()
     asks = answer_dialogs(page, accept=False)
