@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -79,7 +80,7 @@ def page_of(browser: Browser, live_server_process: Site) -> Iterator[Callable[..
         if message.type in {"error", "warning"} and REFUSED not in message.text:
             complaints.append(f"{message.location.get('url')}: {message.text}")
 
-    def opened(person: User | None = None, **options: object) -> Page:
+    def opened(person: User | None = None, **options: Any) -> Page:
         page = signed_in(browser, live_server_process, person, **options)
         page.on("console", complain)
         page.on("pageerror", lambda problem: complaints.append(str(problem)))
@@ -89,13 +90,12 @@ def page_of(browser: Browser, live_server_process: Site) -> Iterator[Callable[..
     assert not complaints, complaints
 
 
-def signed_in(browser: Browser, site: Site, person: User | None, **options: object) -> Page:
+def signed_in(browser: Browser, site: Site, person: User | None, **options: Any) -> Page:
     """Open a page of its own context, signed in as somebody, or as nobody, whose complaints nobody counts."""
-    context = browser.new_context(base_url=site.url, **options)  # type: ignore[arg-type]
+    context = browser.new_context(base_url=site.url, **options)
     context.set_default_timeout(15_000)
     if person is not None:
-        cookie = {"name": site.session_cookie, "value": _session_key(person), "url": site.url}
-        context.add_cookies([cookie])  # type: ignore[list-item]
+        context.add_cookies([{"name": site.session_cookie, "value": _session_key(person), "url": site.url}])
     return context.new_page()
 
 

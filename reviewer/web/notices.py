@@ -49,18 +49,20 @@ def kept_text(card: cards.Card, reading: cards.Reading, comment: str) -> str:
 
     The secrets of the proposal stay masked: this text is no way to see what nobody asked to see.
     """
-    parts = []
-    answer = reading.answer
-    written = {key for key in answer if key != "type"} if isinstance(answer, dict) else {"answer"}
-    if written == {"message"} and isinstance(answer["message"], str):
-        parts.append(answer["message"])
-    elif isinstance(answer, str):
-        parts.append(answer)
-    elif written and answer is not cards.MISSING:
-        parts.append(json.dumps(card.for_the_eye(answer), ensure_ascii=False, indent=2, default=_left_out))
-    if comment:
-        parts.append(comment)
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(part for part in (_answer_text(card, reading.answer), comment) if part)
+
+
+def _answer_text(card: cards.Card, answer: cards.Json) -> str:
+    """Return an answer as its writer would copy it: its one text, or all of it as JSON."""
+    if answer is cards.MISSING:
+        return ""
+    written = {key: answer[key] for key in answer if key != "type"} if isinstance(answer, dict) else answer
+    only = written.get("message") if isinstance(written, dict) and len(written) == 1 else written
+    if isinstance(only, str):
+        return only
+    if written == {}:
+        return ""
+    return json.dumps(card.for_the_eye(answer), ensure_ascii=False, indent=2, default=_left_out)
 
 
 def _left_out(_missing: object) -> None:

@@ -30,7 +30,7 @@ from reviewer.web.reasons import reason_error
 from reviewer.web.requests import is_fetched_ahead, person, wants_fragment, whole_number
 from reviewer.web.stages import stage_of
 
-# What the buttons of an open form do with its claim, by the name of their operation.
+# What is done with a claim, by the name of the operation: at an address of its own, or by a button of a form.
 HOLDS: Final[Mapping[str, Callable[..., ReviewTask]]] = {"claim": claims.claim, "release": claims.release}
 
 
@@ -72,18 +72,18 @@ def decide(request: HttpRequest, task_id: UUID) -> HttpResponse:
 @require_POST
 def claim(request: HttpRequest, task_id: UUID) -> HttpResponse:
     """Take the task, or show who was faster."""
-    try:
-        claims.claim(task_id, by=person(request))
-    except Conflict as conflict:
-        return _card_again(request, task_id, status=409, notice=notices.conflict(conflict))
-    return _card_again(request, task_id)
+    return _hold(request, task_id, "claim")
 
 
 @require_POST
 def release(request: HttpRequest, task_id: UUID) -> HttpResponse:
     """Give the task back."""
+    return _hold(request, task_id, "release")
+
+
+def _hold(request: HttpRequest, task_id: UUID, operation: str) -> HttpResponse:
     try:
-        claims.release(task_id, by=person(request))
+        HOLDS[operation](task_id, by=person(request))
     except Conflict as conflict:
         return _card_again(request, task_id, status=409, notice=notices.conflict(conflict))
     return _card_again(request, task_id)

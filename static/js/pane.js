@@ -260,9 +260,10 @@ if (pane) {
     const field = form?.querySelector("input:not([type=hidden]), textarea, select");
     const wanted = ["[data-focus]", "[autofocus]"].map((hook) => pane.querySelector(hook)).find(Boolean);
     const first = wanted || again || pane.querySelector("[data-first]") || field || pane.querySelector("[data-card-title]");
+    const isAgain = Boolean(again) && first === again;
     // htmx has put the focus on [autofocus] already, and the reader may have gone on from there.
     if (!first?.matches("[autofocus]")) first?.focus({ preventScroll: true });
-    if (again && first === again && first.matches("textarea, input[type=text]")) first.setSelectionRange(first.value.length, first.value.length);
-    (first?.matches("[data-focus], [autofocus]") || (again && first === again) ? first : form)?.scrollIntoView({ block: "nearest" });
+    if (isAgain && first.matches("textarea, input[type=text]")) first.setSelectionRange(first.value.length, first.value.length);
+    (first?.matches("[data-focus], [autofocus]") || isAgain ? first : form)?.scrollIntoView({ block: "nearest" });
   });
 }
