@@ -227,7 +227,10 @@ def test_a_draft_that_could_not_be_sent_is_still_a_draft(
     page.route("**/decide/", fail)
 
     page.locator("[data-send]").click()
-    expect(page.locator("[data-problem]:visible").first).to_be_visible()
+    problem = page.locator("[data-problem]:visible").first
+    expect(problem).to_be_visible()
+    message.scroll_into_view_if_needed()
+    expect(problem).to_be_in_viewport(ratio=1)  # wherever its reader is
     row_of(page, other).click()
 
     assert len(asks) == 1
